@@ -1,0 +1,61 @@
+// Package config reads hearsay.yaml strictly and turns it into each room's own options.
+//
+// [Load] reads a file; the methods of its sections give the options of a room. An unknown or duplicate key is an error
+// that shows the line. Nothing is read from the working tree unless it is named on the command line.
+//
+// # Limits
+//
+// The file is the operator's word: config checks its form and that each room accepts it, not whether it is wise.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/goccy/go-yaml"
+)
+
+// MaxFile bounds the size of a configuration file: far above any real one, far below what could hurt.
+const MaxFile = 4 << 20
+
+// File is hearsay.yaml as written. The zero value is the strict default: no servers, no outward host, everything asks.
+type File struct {
+	// Path is where the file was read from, for messages; "" for the embedded defaults.
+	Path string `yaml:"-"`
+
+	Egress *Egress `yaml:"egress"`
+}
+
+// Load reads and checks the file at path.
+func Load(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, MaxFile)
+	}
+	file, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	file.Path = path
+	return file, nil
+}
+
+// Parse reads a configuration from memory. Its errors show the line that is wrong.
+func Parse(data []byte) (*File, error) {
+	var file File
+	err := yaml.UnmarshalWithOptions(data, &file, yaml.Strict())
+	if err != nil && !errors.Is(err, io.EOF) { // an empty file is the default
+		return nil, errors.New(yaml.FormatError(err, false, true))
+	}
+	return &file, nil
+}
