@@ -25,6 +25,7 @@ type File struct {
 	// Path is where the file was read from, for messages; "" for the embedded defaults.
 	Path string `yaml:"-"`
 
+	Audit  *Audit  `yaml:"audit"`
 	Egress *Egress `yaml:"egress"`
 }
 
