@@ -1,0 +1,65 @@
+package egress
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// ownAddrsFor is how long a reading of the interfaces is used: short, since an address added meanwhile is not yet inward.
+const ownAddrsFor = 2 * time.Second
+
+// HostAddrs reads the addresses of this host's interfaces. An IPv4 network on a loopback interface counts whole, since the
+// kernel answers for all of it.
+func HostAddrs() ([]netip.Prefix, error) {
+	ifaces, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("reading this host's interfaces: %w", err)
+	}
+	var own []netip.Prefix
+	for _, i := range ifaces {
+		addrs, err := i.Addrs()
+		if err != nil {
+			return nil, fmt.Errorf("reading this host's addresses: %w", err)
+		}
+		for _, a := range addrs {
+			n, ok := a.(*net.IPNet)
+			if !ok {
+				return nil, fmt.Errorf("reading this host's addresses: unexpected %T", a)
+			}
+			ip, ok := netip.AddrFromSlice(n.IP)
+			if !ok {
+				return nil, fmt.Errorf("reading this host's addresses: one is malformed")
+			}
+			ip = ip.Unmap()
+			bits := ip.BitLen()
+			if ones, _ := n.Mask.Size(); ip.Is4() && i.Flags&net.FlagLoopback != 0 {
+				bits = ones
+			}
+			own = append(own, netip.PrefixFrom(ip, bits).Masked())
+		}
+	}
+	return own, nil
+}
+
+// hostAddrs is HostAddrs, read at most once in ownAddrsFor by the whole process.
+var hostAddrs = func() func() ([]netip.Prefix, error) {
+	var mu sync.Mutex
+	var own []netip.Prefix
+	var read time.Time
+	return func() ([]netip.Prefix, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !read.IsZero() && time.Since(read) < ownAddrsFor {
+			return own, nil
+		}
+		fresh, err := HostAddrs()
+		if err != nil {
+			return nil, err
+		}
+		own, read = fresh, time.Now()
+		return own, nil
+	}
+}()
