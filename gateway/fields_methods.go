@@ -1,0 +1,43 @@
+package gateway
+
+// methods is every method and notification that passes, of all versions and the tasks extension.
+var methods = []method{
+	{name: "initialize", from: fromClient, params: "InitializeRequestParams", result: "InitializeResult", eras: "2024-11-05 to 2025-11-25"},
+	{name: "server/discover", from: fromClient, params: "RequestParams", result: "DiscoverResult", eras: "2026-07-28"},
+	{name: "ping", from: fromBoth, params: "RequestParams", result: "Empty", eras: "2024-11-05 to 2025-11-25"},
+	{name: "tools/list", from: fromClient, params: "PaginatedRequestParams", result: "ListToolsResult"},
+	{name: "tools/call", from: fromClient, params: "CallToolRequestParams", result: "CallToolResult", asks: true, tasks: true},
+	{name: "prompts/list", from: fromClient, params: "PaginatedRequestParams", result: "ListPromptsResult"},
+	{name: "prompts/get", from: fromClient, params: "GetPromptRequestParams", result: "GetPromptResult", asks: true},
+	{name: "resources/list", from: fromClient, params: "PaginatedRequestParams", result: "ListResourcesResult"},
+	{name: "resources/templates/list", from: fromClient, params: "PaginatedRequestParams", result: "ListResourceTemplatesResult"},
+	{name: "resources/read", from: fromClient, params: "ReadResourceRequestParams", result: "ReadResourceResult", asks: true},
+	{name: "resources/subscribe", from: fromClient, params: "SubscribeRequestParams", result: "Empty", eras: "2024-11-05 to 2025-11-25"},
+	{name: "resources/unsubscribe", from: fromClient, params: "UnsubscribeRequestParams", result: "Empty", eras: "2024-11-05 to 2025-11-25"},
+	{name: "completion/complete", from: fromClient, params: "CompleteRequestParams", result: "CompleteResult"},
+	{name: "logging/setLevel", from: fromClient, params: "SetLevelRequestParams", result: "Empty", eras: "2024-11-05 to 2025-11-25"},
+	{name: "subscriptions/listen", from: fromClient, params: "SubscriptionsListenRequestParams", result: "SubscriptionsListenResult", eras: "2026-07-28"},
+	{name: "tasks/get", from: fromBoth, params: "GetTaskRequestParams", result: "GetTaskResult", eras: "2025-11-25, tasks extension"},
+	{name: "tasks/result", from: fromBoth, params: "GetTaskPayloadRequestParams", result: "GetTaskPayloadResult", eras: "2025-11-25"},
+	{name: "tasks/list", from: fromBoth, params: "PaginatedRequestParams", result: "ListTasksResult", eras: "2025-11-25"},
+	{name: "tasks/cancel", from: fromBoth, params: "CancelTaskRequestParams", result: "CancelTaskResult", eras: "2025-11-25, tasks extension"},
+	{name: "tasks/update", from: fromClient, params: "InputResponseRequestParams", result: "Empty", eras: "tasks extension"},
+
+	{name: "sampling/createMessage", from: fromServer, params: "CreateMessageRequestParams", result: "CreateMessageResult"},
+	{name: "elicitation/create", from: fromServer, params: "ElicitRequestParams", result: "ElicitResult", eras: "2025-06-18 to 2026-07-28"},
+	{name: "roots/list", from: fromServer, params: "RequestParams", result: "ListRootsResult"},
+
+	{name: "notifications/cancelled", from: fromBoth, params: "CancelledNotificationParams"},
+	{name: "notifications/progress", from: fromBoth, params: "ProgressNotificationParams"},
+	{name: "notifications/initialized", from: fromClient, params: "NotificationParams", eras: "2024-11-05 to 2025-11-25"},
+	{name: "notifications/roots/list_changed", from: fromClient, params: "NotificationParams", eras: "2024-11-05 to 2025-11-25"},
+	{name: "notifications/message", from: fromServer, params: "LoggingMessageNotificationParams"},
+	{name: "notifications/tools/list_changed", from: fromServer, params: "NotificationParams"},
+	{name: "notifications/prompts/list_changed", from: fromServer, params: "NotificationParams"},
+	{name: "notifications/resources/list_changed", from: fromServer, params: "NotificationParams"},
+	{name: "notifications/resources/updated", from: fromServer, params: "ResourceUpdatedNotificationParams"},
+	{name: "notifications/tasks/status", from: fromBoth, params: "TaskStatusNotificationParams", eras: "2025-11-25"},
+	{name: "notifications/tasks", from: fromServer, params: "ExtensionTask", eras: "tasks extension"},
+	{name: "notifications/elicitation/complete", from: fromServer, params: "ElicitationCompleteNotificationParams", eras: "2025-11-25"},
+	{name: "notifications/subscriptions/acknowledged", from: fromServer, params: "SubscriptionsAcknowledgedNotificationParams", eras: "2026-07-28"},
+}
