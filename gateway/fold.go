@@ -274,3 +274,30 @@ func hostOf(address string) string {
 	}
 	return u.Host
 }
+
+// errorData names the rows by which the data of an error is built again, by its code.
+var errorData = map[string]string{
+	"-32042": "URLElicitationRequiredError.data",
+	"-32022": "UnsupportedProtocolVersionError.data",
+	"-32021": "MissingRequiredClientCapabilityError.data",
+}
+
+// errorObject frames the data of an error, unless its code is one whose data programs act on: then it is built again from
+// members that hold.
+func (p *pass) errorObject(raw, v strictjson.Value) strictjson.Value {
+	data := raw.Get("data")
+	if data.Kind() != strictjson.KindObject {
+		if s := v.Get("data"); s.Kind() == strictjson.KindString {
+			return v.With("data", strictjson.Object(strictjson.Member{Name: "detail", Value: s}))
+		}
+		return v
+	}
+	p.path = append(p.path, "data")
+	defer func() { p.path = p.path[:len(p.path)-1] }()
+	if typ, ok := errorData[raw.Get("code").Number()]; ok {
+		data, _ = p.object(typ, data)
+		return v.With("data", data)
+	}
+	detail := strictjson.String(p.frame(string(data.Append(nil)), "data"))
+	return v.With("data", strictjson.Object(strictjson.Member{Name: "detail", Value: detail}))
+}

@@ -178,6 +178,7 @@ func init() { // in init: the functions refer to the table through the treatment
 		"CreateMessageRequestParams": (*pass).samplingRequest,
 		"ElicitRequestURLParams":     (*pass).urlElicitation,
 		"InputRequiredResult":        (*pass).inputRequired,
+		"Error":                      (*pass).errorObject,
 	}
 }
 

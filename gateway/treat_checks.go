@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/envelope"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
-	"github.com/seed-4e9f7b04/hearsay/screen"
 )
 
 // checkFunc returns the value that passes and whether one does.
@@ -20,11 +19,13 @@ type checkFunc func(p *pass, v strictjson.Value) (strictjson.Value, bool)
 // checks are the grammars that the rows of action check name. A string that holds the token, or anything a reader cannot see,
 // fits none of them.
 var checks = map[string]checkFunc{
-	"bool":        kind(strictjson.KindBool),
-	"number":      func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isNumber(v) },
-	"integer":     func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isInteger(v) },
-	"tokens":      atMost(maxTokens),
-	"id":          func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isNumber(v) || isOpaque(v, maxOpaque) },
+	"bool":    kind(strictjson.KindBool),
+	"number":  func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isNumber(v) },
+	"integer": func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isInteger(v) },
+	"tokens":  atMost(maxTokens),
+	"id": func(_ *pass, v strictjson.Value) (strictjson.Value, bool) {
+		return v, isNumber(v) || isOpaque(v, maxOpaque)
+	},
 	"opaque":      func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isOpaque(v, maxOpaque) },
 	"cursor":      func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isOpaque(v, maxCursor) },
 	"state":       requestState,
@@ -149,7 +150,7 @@ func holdsToken(s string) bool { return envelope.NeutralizeLookalikes(s) != s }
 
 // unseen reports whether cleaning would change s.
 func unseen(s string) bool {
-	cleaned, _ := screen.Clean(s)
+	cleaned, _ := cleanHidden(s)
 	return cleaned != s
 }
 
@@ -186,7 +187,7 @@ func repairURI(p *pass, v strictjson.Value) (strictjson.Value, bool) {
 		return v, false
 	}
 	p.find("uri", "")
-	s, _ = screen.Clean(s)
+	s, _ = cleanHidden(s)
 	var b strings.Builder
 	for _, r := range envelope.NeutralizeLookalikes(s) {
 		if oddInURI(r) {
