@@ -85,7 +85,9 @@ func ParseString(text string, lim Limits) (Value, error) {
 	if p.lim.MaxValues == 0 {
 		p.lim.MaxValues = DefaultMaxValues
 	}
-	p.nodes = make([]node, 0, min(16+len(text)/48, p.lim.MaxValues)) // a guess that most messages fit
+	// Enough nodes for any text whose strings hold no commas and colons; a few more than needed for others.
+	guess := 4 + strings.Count(text, ",") + strings.Count(text, ":")
+	p.nodes = make([]node, 0, min(guess, len(text)/2+1, p.lim.MaxValues))
 	if strings.HasPrefix(text, "\uFEFF") {
 		return Value{}, &Error{ErrBOM, 0}
 	}
@@ -359,7 +361,7 @@ func (p *parser) unique(name string, outer int, seen map[string]struct{}) (map[s
 			if other == name {
 				return nil, ErrDuplicate
 			}
-			if !p.lim.KeepCaseTwins && strings.EqualFold(other, name) {
+			if !p.lim.KeepCaseTwins && mayFold(other, name) && strings.EqualFold(other, name) {
 				return nil, ErrCaseTwin
 			}
 		}
@@ -388,6 +390,11 @@ func (p *parser) unique(name string, outer int, seen map[string]struct{}) (map[s
 	}
 	seen[k] = struct{}{}
 	return seen, nil
+}
+
+// mayFold says quickly that most pairs of names differ: by an ASCII first letter.
+func mayFold(a, b string) bool {
+	return a == "" || b == "" || a[0] >= 0x80 || b[0] >= 0x80 || a[0]|0x20 == b[0]|0x20
 }
 
 // fold maps strings that strings.EqualFold finds equal to one string.
