@@ -1,0 +1,113 @@
+package egress
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/realtest/dnstest"
+	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
+)
+
+// egressCase is one row of the handed corpus; its README tells what the fields mean.
+type egressCase struct {
+	ID         string          `json:"id"`
+	Group      string          `json:"group"`
+	Target     string          `json:"target"`
+	ResolvesTo []string        `json:"resolves_to"`
+	CNAME      []string        `json:"cname"`
+	Seq        [][]string      `json:"resolves_seq"`
+	Expect     string          `json:"expect"`
+	Alt        string          `json:"alt"`
+	Why        string          `json:"why"`
+	Dials      []netip.Addr    `json:"dials"`
+	MustNot    []netip.Addr    `json:"must_not_dial"`
+	Policy     *egressCaseRule `json:"policy"`
+}
+
+type egressCaseRule struct {
+	Allow  []string            `json:"allow"`
+	Deny   []string            `json:"deny"`
+	Inward map[string][]string `json:"inward"`
+	NAT64  []string            `json:"nat64_prefixes"`
+}
+
+// TestCorpus runs the handed cases through target, rules, resolver and classes, without a proxy and without dialling.
+// Every case must come out as expected: none of its open questions is answered the other way.
+func TestCorpus(t *testing.T) {
+	data, err := os.ReadFile(repotest.Shared(t, "cases/egress-cases.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []egressCase
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) < 400 {
+		t.Fatalf("only %d cases", len(cases))
+	}
+	dns := dnstest.Start(t)
+	for _, c := range cases {
+		t.Run(c.ID, func(t *testing.T) {
+			got, e, err := runCase(t, dns, c)
+			if got != c.Expect {
+				t.Fatalf("%q: %s, want %s: %s\nerror: %v, answers: %v", c.Target, got, c.Expect, c.Why, err, e.Answers)
+			}
+			for _, a := range e.Answers {
+				if got == "allow" && slices.Contains(c.MustNot, a.Addr) {
+					t.Errorf("would dial %s", a.Addr)
+				}
+				if len(c.Dials) > 0 && !slices.Contains(c.Dials, a.Addr) {
+					t.Errorf("would dial %s, want %s", a.Addr, c.Dials)
+				}
+			}
+		})
+	}
+}
+
+func runCase(t *testing.T, dns *dnstest.Server, c egressCase) (string, Explanation, error) {
+	options := PolicyOptions{Allow: []string{"*:*"}}
+	if c.Policy != nil {
+		options.Deny, options.Inward, options.NAT64 = c.Policy.Deny, c.Policy.Inward, c.Policy.NAT64
+		if c.Policy.Allow != nil {
+			options.Allow = c.Policy.Allow
+		}
+	}
+	policy, err := NewPolicy(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver, err := NewResolver(ResolverOptions{Servers: []string{dns.Addr.String()}, IgnoreHosts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Dialer{Policy: policy, Resolver: resolver, Own: HostAddrs}
+	target, err := caseTarget(strings.ReplaceAll(c.Target, "@proxyport", "3128"))
+	if err != nil {
+		return "deny", Explanation{}, err
+	}
+	if c.ResolvesTo != nil {
+		dns.Set(target.Host(), dnstest.Record{Addrs: c.ResolvesTo, CNAME: c.CNAME, Seq: c.Seq})
+	}
+	e := d.Judge(context.Background(), target, nil)
+	if e.Allowed {
+		return "allow", e, nil
+	}
+	return "deny", e, e.Err
+}
+
+// caseTarget reads a request target as a proxy does: absolute form or authority form.
+func caseTarget(s string) (Target, error) {
+	if strings.Contains(s, "/") {
+		u, err := ParseURL(s)
+		if err == nil && u.Scheme != "http" {
+			err = refuse(ReasonURL)
+		}
+		return u.Target, err
+	}
+	return ParseTarget(s, 0)
+}
