@@ -68,6 +68,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // commands lists the subcommands, one file each, in the order help shows them.
 var commands = []func() *cobra.Command{
+	newApprove,
 	newAudit,
 	newVersion,
 }

@@ -25,8 +25,9 @@ type File struct {
 	// Path is where the file was read from, for messages; "" for the embedded defaults.
 	Path string `yaml:"-"`
 
-	Audit  *Audit  `yaml:"audit"`
-	Egress *Egress `yaml:"egress"`
+	Approvals *Approvals `yaml:"approvals"`
+	Audit     *Audit     `yaml:"audit"`
+	Egress    *Egress    `yaml:"egress"`
 }
 
 // Load reads and checks the file at path.
