@@ -1,7 +1,342 @@
 package gate
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What a verb at the head of a tool's name says it does.
+type verbClass uint8
+
+const (
+	verbReads   verbClass = iota + 1
+	verbMakes             // makes something new
+	verbChanges           // works on something that is there
+	verbDeletes
+	verbSends
+	verbPays
+	verbShares
+	verbInvites
+	verbPublishes
+	verbRuns
+)
+
+// verbs are English verbs as tool names use them. Nothing here names a product; an unknown verb is not a read.
+var verbs = func() map[string]verbClass {
+	m := map[string]verbClass{}
+	for class, list := range map[verbClass]string{
+		verbReads: `get list search find read show view check query look lookup describe count browse preview summarize summarise
+			calculate compute compare validate verify inspect retrieve load open explain analyze analyse whoami status stat peek
+			tail head grep glob match resolve translate convert estimate monitor watch ls cat directory tree is has can see`,
+		verbMakes: `create add make new insert generate draft open_new register schedule compose record log build init clone copy
+			duplicate fork import write save store upload put note remember attach`,
+		verbChanges: `update set edit modify change append rename move reschedule mark close reopen resolve_issue assign unassign label
+			pin unpin star archive restore enable disable toggle configure merge rebase patch replace apply approve reject
+			accept decline complete start stop pause resume lock unlock tag extend adjust sort reorder commit checkout reset
+			snooze mute unmute follow unfollow rate vote like react click fill type press drag select navigate`,
+		verbDeletes:   `delete remove drop purge erase destroy trash wipe clear cancel unregister uninstall kick ban block terminate revoke truncate rm unsubscribe kill`,
+		verbSends:     `send email mail message reply forward notify call dial text sms submit dispatch ping fetch download request crawl scrape visit push sync export contact ask dm post_message webhook`,
+		verbPays:      `pay transfer buy purchase order refund donate withdraw deposit invest trade sell book reserve rent checkout_cart tip bid redeem charge`,
+		verbShares:    `share grant permit allow expose unshare collaborate delegate`,
+		verbInvites:   `invite enroll enrol join onboard admit`,
+		verbPublishes: `publish post tweet release deploy announce broadcast comment blog upload_public`,
+		verbRuns:      `run execute exec eval evaluate shell bash invoke spawn install compile script`,
+	} {
+		for w := range set(list) {
+			m[w] = class
+		}
+	}
+	return m
+}()
+
+// makes reports whether the tool's name says that it makes something new, so that the id in its result is one that this
+// session brought into being.
+func makes(tool string) bool {
+	for _, w := range camel(tool) {
+		if v := verbs[w]; v != 0 {
+			return v == verbMakes
+		}
+	}
+	return false
+}
+
+// argument words, by what they make of an argument.
+var (
+	mailWords    = set(`email mail recipient cc bcc to participant attendee invitee guest sender from reply_to`)
+	linkWords    = set(`url uri link href endpoint webhook website site page_url callback`)
+	hostWords    = set(`host hostname domain server ip address_ip`)
+	accountWords = set(`iban account bic swift card routing payee beneficiary wallet`)
+	phoneWords   = set(`phone telephone tel mobile fax`)
+	pathWords    = set(`path file filename filepath dir directory folder destination source target dest src cwd repo_path workdir`)
+	nameWords    = set(`user username member channel room group team owner repo repository organization organisation org project branch
+		company hotel restaurant venue shop store vendor merchant supplier provider contact person assignee reviewer name
+		label_name topic queue bucket table database collection workspace list board calendar item product recipient handle
+		first_name last_name street city zip country address ref base head device service app plan package customer client
+		employee doctor flight airline seat ticket event meeting playlist tag secret_name environment role permission_for`)
+	secretWords = set(`password passwd passphrase pin secret token key credential otp`)
+	codeWords   = set(`command cmd code script expression sql statement program shell args argv`)
+	anchorWords = set(`title subject name heading headline summary`)
+	textWords   = set(`body content text message msg description subject title note comment caption summary reason query question prompt
+		location amount price sum total currency date time day start end begin duration deadline due recurring repeat
+		interval frequency permission status state priority color colour format limit count n page offset size rating
+		quantity number_of read all type kind mode language timezone locale html markdown data details memo reminder
+		template header footer draft heading headline emoji reaction label tags sort order level year month hour minute`)
+)
+
+// deeds is what the words of a name or description say about a class.
+var (
+	moneyWords      = set(`money payment transaction invoice purchase order booking reservation rental refund transfer funds balance subscription cart checkout price currency`)
+	credentialWords = set(`password passwd credential secret token apikey key passphrase otp mfa 2fa permission_self`)
+	settingsWords   = set(`profile setting settings preference account info information credential`)
+	publicWords     = set(`public webpage website blog tweet release`)
+	memberWords     = set(`user member collaborator admin role participant_role`)
+	ownData         = set(`date time day today clock timezone balance iban currency setting preference profile contact me whoami self info
+		information version quota limit name address own current my user account number scheduled transaction payment standing order phone email
+		holiday weekday calendar_day`)
+	plainNouns = set(`info information name address own current my user account number email phone calendar_day`)
+)
+
 // Draft proposes labels for a tool from its name, description and schema. They are a draft: a person reads them, with the
-// reason beside each, before they count. A tool that nothing is recognised about is [Unknown] with every argument binding.
+// reason beside each, before they count. A tool of which nothing is recognised is [Unknown], with every argument binding.
+// The server's own hints can add caution and never take it away, and so can its description.
 func Draft(def ToolDef) ToolLabels {
-	return ToolLabels{Server: def.Server, Tool: def.Name}
+	l := ToolLabels{Server: def.Server, Tool: def.Name}
+	name := camel(def.Name)
+	d := drafter{labels: &l, name: name, desc: firstSentence(def.Description), props: properties(def.InputSchema)}
+	d.effects(def)
+	d.class()
+	d.arguments()
+	d.trust(def)
+	return l
+}
+
+type drafter struct {
+	labels *ToolLabels
+	name   []string
+	desc   []string
+	props  []property
+	verb   verbClass
+	class_ Class
+	object []string // the nouns of the name
+}
+
+func (d *drafter) because(format string, args ...any) {
+	d.labels.Reasons = append(d.labels.Reasons, fmt.Sprintf(format, args...))
+}
+
+// effects reads the verbs of the name, then lets the description, the arguments and the hints add to them.
+func (d *drafter) effects(def ToolDef) {
+	l := d.labels
+	for i, w := range d.name {
+		v := verbs[w]
+		if v == 0 {
+			d.object = append(d.object, w)
+			continue
+		}
+		if d.verb != 0 { // "get_post", "update_comment": a verb behind the first is what the act is about
+			if d.verb == verbReads {
+				d.object = append(d.object, w)
+			}
+			continue
+		}
+		if i > 0 && v == verbReads && len(d.name) > 2 && i == len(d.name)-1 {
+			d.object = append(d.object, w)
+			continue
+		}
+		d.verb = v
+		l.Effects |= effectsOf(v)
+		d.because("%s: the name says %q", effectsOf(v), w)
+	}
+	if d.verb == 0 && len(d.desc) > 0 {
+		if v := verbs[base(d.desc[0])]; v != 0 {
+			d.verb = v
+			l.Effects |= effectsOf(v)
+			if v == verbReads { // the server's own word is not enough for less than the default
+				l.Effects |= Unknown
+			}
+			d.because("%s: no verb in the name; the description begins with %q", l.Effects, d.desc[0])
+		}
+	} else if len(d.desc) > 0 {
+		if v := verbs[base(d.desc[0])]; v != 0 && v != verbReads && d.verb == verbReads {
+			l.Effects |= effectsOf(v)
+			d.verb = v
+			d.because("%s: the description begins with %q", effectsOf(v), d.desc[0])
+		}
+	}
+	for _, p := range d.props {
+		switch {
+		case p.is(codeWords) && p.text() && l.Effects != Read:
+			l.Effects |= Exec
+			d.because("exec: the argument %s holds code or a command", p.name)
+		case p.is(codeWords) && p.text() && p.is(set("command cmd code script")):
+			l.Effects |= Exec
+			d.because("exec: the argument %s holds code or a command", p.name)
+		case p.kind() == Link || p.kind() == Host && d.verb == verbReads && !p.is(set("domain server")):
+			l.Effects |= Send
+			d.because("send: the argument %s chooses where a request goes", p.name)
+		}
+	}
+	if l.Effects == 0 {
+		l.Effects = Unknown
+		d.because("write+send: nothing in the name or description is recognised")
+	}
+	if hint(def.Annotations, "destructiveHint", true) && !l.Effects.Acting() {
+		l.Effects |= Write
+		d.because("write: the server says that it may destroy")
+	}
+	if hint(def.Annotations, "readOnlyHint", false) && !l.Effects.Acting() {
+		l.Effects |= Write
+		d.because("write: the server says that it does not only read")
+	}
+}
+
+func effectsOf(v verbClass) Effects {
+	switch v {
+	case verbReads:
+		return Read
+	case verbMakes, verbChanges, verbDeletes:
+		return Write
+	case verbSends:
+		return Send
+	case verbPays, verbShares, verbInvites, verbPublishes:
+		return Write | Send
+	case verbRuns:
+		return Exec
+	}
+	return Unknown
+}
+
+// class says what a wrong argument costs. The deed comes first, then what it is done to.
+func (d *drafter) class() {
+	l := d.labels
+	if !l.Effects.Acting() {
+		return
+	}
+	has := func(words map[string]bool) string {
+		for _, w := range d.name {
+			if words[w] {
+				return w
+			}
+		}
+		return ""
+	}
+	why := ""
+	switch {
+	case d.verb == verbDeletes:
+		d.class_, why = Deletion, "it takes something away"
+	case d.verb == verbInvites, d.verb == verbMakes && has(memberWords) != "" && !slices.Contains(d.name, "create"):
+		d.class_, why = Invitation, "it makes someone a member"
+	case has(credentialWords) != "":
+		d.class_, why = Credential, "it touches a "+has(credentialWords)
+	case d.verb == verbPays, has(moneyWords) != "":
+		d.class_, why = Money, "it spends or books"
+	case d.verb == verbChanges && has(settingsWords) != "":
+		d.class_, why = Credential, "it changes the account's own data"
+	case d.verb == verbShares:
+		d.class_, why = Sharing, "it changes who can read something"
+	case has(publicWords) != "" && l.Effects&(Write|Send) != 0 && d.verb != verbSends, slices.Contains(d.name, "publish"), slices.Contains(d.name, "deploy"):
+		d.class_, why = Publishing, "anyone can read it afterwards"
+	case l.Effects&Exec != 0:
+		d.class_, why = Unclassed, "it runs something"
+	case d.verb == 0:
+		d.class_, why = Unclassed, "nothing is known about it"
+	default:
+		d.class_, why = Ordinary, ""
+	}
+	if why != "" {
+		d.because("%s: %s", d.class_, why)
+	}
+}
+
+// arguments sorts the arguments into those that say who or what, and text.
+func (d *drafter) arguments() {
+	l := d.labels
+	if !l.Effects.Acting() {
+		return
+	}
+	for _, p := range d.props {
+		kind, why := p.binding(d)
+		switch {
+		case why == "":
+			l.Text = append(l.Text, p.name)
+			if p.is(anchorWords) && p.text() {
+				l.Anchor = append(l.Anchor, p.name)
+			}
+		default:
+			l.Bind = append(l.Bind, Binding{Path: p.name, Kind: kind, Class: d.class_, Reason: why})
+		}
+	}
+}
+
+// trust proposes whether results may hold a third party's words. Almost all may.
+func (d *drafter) trust(def ToolDef) {
+	l := d.labels
+	if hint(def.Annotations, "openWorldHint", true) || l.Effects&Exec != 0 {
+		return
+	}
+	switch d.verb {
+	case verbReads:
+		if l.Effects != Read || len(d.object) == 0 {
+			return
+		}
+		special := false
+		for _, w := range d.object {
+			if !ownData[w] && !stopWords[w] {
+				return
+			}
+			special = special || !plainNouns[w]
+		}
+		if special || slices.Contains(d.object, "info") || slices.Contains(d.object, "information") {
+			l.Trusted = true
+			d.because("trusted result: it tells of the user's own %s", strings.Join(d.object, " "))
+		}
+	case verbMakes, verbPays, verbInvites:
+		l.Trusted = true
+		d.because("trusted result: it repeats what the call made")
+	case verbSends:
+		if l.Effects&Send != 0 && !d.takesLink() {
+			l.Trusted = true
+			d.because("trusted result: it repeats what was sent")
+		}
+	case verbChanges:
+		if d.class_ == Credential || d.class_ == Money {
+			l.Trusted = true
+			d.because("trusted result: it repeats the user's own data")
+		}
+	}
+}
+
+func (d *drafter) takesLink() bool {
+	return slices.ContainsFunc(d.props, func(p property) bool { k := p.kind(); return k == Link || k == Host || k == Path })
+}
+
+// base cuts the third person off a verb: "sends", "deletes", "copies", "searches".
+func base(w string) string {
+	if verbs[w] != 0 {
+		return w
+	}
+	for _, cut := range []struct{ suffix, put string }{{"ies", "y"}, {"es", ""}, {"s", ""}, {"ing", ""}, {"ing", "e"}} {
+		if stem, ok := strings.CutSuffix(w, cut.suffix); ok && verbs[stem+cut.put] != 0 {
+			return stem + cut.put
+		}
+	}
+	return w
+}
+
+func firstSentence(s string) []string {
+	if len(s) > maxValue {
+		s = s[:maxValue]
+	}
+	for _, clause := range clauses(strings.TrimSpace(s)) {
+		if w := words(clause); len(w) > 0 {
+			return w
+		}
+	}
+	return nil
+}
+
+func hint(annotations map[string]any, name string, want bool) bool {
+	v, ok := annotations[name].(bool)
+	return ok && v == want
 }

@@ -98,6 +98,7 @@ type ToolLabels struct {
 	Effects      Effects
 	Bind         []Binding
 	Text         []string // arguments that are free text: links, addresses and accounts inside them must be grounded
+	Anchor       []string // arguments that name what is made (a title); where nothing else binds a call, they must be trusted words
 	Trusted      bool     // its results hold no third party's words; false taints
 	Reasons      []string // one sentence for each drafted effect, for people; no effect
 }

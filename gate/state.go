@@ -1,6 +1,11 @@
 package gate
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+)
 
 // Trust says whose words an observation is.
 type Trust uint8
@@ -22,56 +27,143 @@ type Observation struct {
 	Source string // the server, or where else it came from
 	Tool   string // the tool whose result it is, or ""
 	Trust  Trust
-	Text   string
-	Data   any // the parsed JSON of the result, if any: string, bool, nil, json.Number, float64, []any, map[string]any
+	Text   string // read only where Trust is Store, User or Approved; what anyone else wrote grounds nothing as running text
+	Data   any    // the parsed JSON of the result, if any: string, bool, nil, json.Number, float64, []any, map[string]any
 }
 
 // State is what a session has read and who vouches for what. It is a value: its methods return a new one and never change
 // the receiver. The zero value is a session that has read nothing and trusts nothing.
+//
+// It keeps digests of trusted values, not the texts, and at most a bounded number of each.
 type State struct {
-	tainted bool
-	reads   []string
+	tainted   bool
+	reads     []string
+	committed []string
+	known     index // values and who vouches for them
+	said      index // values the agent passed while tainted, and that nothing grounded: a result that repeats them proves nothing
+	deaf      bool  // more was said than is remembered: results ground nothing any more
 }
 
-// Observe returns the state after o was read.
+// Observe returns the state after o was read. Untrusted text taints and grounds nothing. Trusted text never takes a taint away.
 func (s State) Observe(o Observation) State {
-	if o.Trust == Untrusted {
+	if o.Source != "" && !slices.Contains(s.reads, o.Source) && len(s.reads) < maxReads && (o.Trust == Untrusted || o.Trust == FirstParty) {
+		s.reads = append(slices.Clip(s.reads), o.Source)
+	}
+	a := &adder{old: s.known}
+	switch o.Trust {
+	case FirstParty:
+		if !s.deaf {
+			s.addResult(a, o)
+		}
+	case Store:
+		addStore(a, o)
+	case User:
+		addWords(a, o.Text, fromUser)
+		walk("", o.Data, 0, func(_ string, leaf string) { addWords(a, leaf, fromUser) })
+	case Approved:
+		addWhole(a, o.Text, Any, fromApproved)
+		walk("", o.Data, 0, func(_ string, leaf string) { addWhole(a, leaf, Any, fromApproved) })
+	default:
 		s.tainted = true
 	}
+	s.known = a.index()
 	return s
 }
 
 // Commit returns the state after the call was let through, before it runs.
-func (s State) Commit(c Call) State { return s }
+func (s State) Commit(c Call) State {
+	if key := toolKey(c.Server, c.Tool); !s.tainted {
+		if !slices.Contains(s.committed, key) && len(s.committed) < maxReads {
+			s.committed = append(slices.Clip(s.committed), key)
+		}
+		return s
+	}
+	fresh := index{}
+	for _, d := range saidIn(c.Args) {
+		if _, ok := s.said[d]; !ok {
+			fresh[d] = 1
+		}
+	}
+	switch {
+	case len(fresh) == 0 || s.deaf:
+	case len(s.said)+len(fresh) > maxSaid:
+		s.said, s.deaf = nil, true
+	default:
+		said := maps.Clone(s.said)
+		if said == nil {
+			said = index{}
+		}
+		maps.Copy(said, fresh)
+		s.said = said
+	}
+	return s
+}
 
-// Endorse returns the state in which a person vouches for values, each in the kind given.
-func (s State) Endorse(kind Kind, values ...string) State { return s }
+// Endorse returns the state in which a person vouches for values, each read as the kind given. It grounds these values
+// for every class; it does not take the taint away.
+func (s State) Endorse(kind Kind, values ...string) State {
+	a := &adder{old: s.known}
+	for _, v := range values {
+		addWhole(a, v, kind, fromApproved)
+	}
+	s.known = a.index()
+	return s
+}
 
 // Tainted reports whether anything untrusted was read.
 func (s State) Tainted() bool { return s.tainted }
 
-// Reads lists the sources read, untrusted ones first seen first, without repeats.
-func (s State) Reads() []string { return s.reads }
+// Reads lists the servers read from, in the order of their first result, at most 256.
+func (s State) Reads() []string { return slices.Clone(s.reads) }
 
 // Committed reports whether the tool was called before the session was tainted.
-func (s State) Committed(server, tool string) bool { return false }
-
-// MarshalJSON writes the state for a restart. It holds digests of trusted values, not the values.
-func (s State) MarshalJSON() ([]byte, error) {
-	return json.Marshal(stateJSON{Tainted: s.tainted, Reads: s.reads})
+func (s State) Committed(server, tool string) bool {
+	return slices.Contains(s.committed, toolKey(server, tool))
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// toolKey cannot be made by another pair: a server's name holds no line feed.
+func toolKey(server, tool string) string { return server + "\n" + tool }
+
+// stateVersion changes whenever digests are made in another way: a state of another version is refused, not misread.
+const stateVersion = 1
+
+type stateJSON struct {
+	Version   int      `json:"version"`
+	Tainted   bool     `json:"tainted"`
+	Reads     []string `json:"reads,omitempty"`
+	Committed []string `json:"committed,omitempty"`
+	Known     string   `json:"known,omitempty"`
+	Said      string   `json:"said,omitempty"`
+	Deaf      bool     `json:"deaf,omitempty"`
+}
+
+// MarshalJSON writes the state for a restart. Equal states give equal bytes. It holds digests of trusted values, not the
+// values; a short value can be guessed from its digest, so the file is to be kept like the session itself.
+func (s State) MarshalJSON() ([]byte, error) {
+	return json.Marshal(stateJSON{stateVersion, s.tainted, s.reads, s.committed, s.known.pack(), s.said.pack(), s.deaf})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. On an error the state is left tainted and trusts nothing.
 func (s *State) UnmarshalJSON(data []byte) error {
+	*s = State{tainted: true, deaf: true}
 	var j stateJSON
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*s = State{tainted: j.Tainted, reads: j.Reads}
+	if j.Version != stateVersion {
+		return errors.New("the session was written by another version; it starts tainted, without trusted values")
+	}
+	if len(j.Reads) > maxReads || len(j.Committed) > maxReads {
+		return errors.New("the session lists more sources than it can have")
+	}
+	known, err := unpack(j.Known, maxEntries)
+	if err != nil {
+		return err
+	}
+	said, err := unpack(j.Said, maxSaid)
+	if err != nil {
+		return err
+	}
+	*s = State{j.Tainted, j.Reads, j.Committed, known, said, j.Deaf}
 	return nil
-}
-
-type stateJSON struct {
-	Tainted bool     `json:"tainted"`
-	Reads   []string `json:"reads,omitempty"`
 }

@@ -1,0 +1,203 @@
+package gate
+
+import (
+	"html"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// scan finds the values in running text whose form says what they are: mail addresses, links, hosts, account numbers,
+// telephone numbers, dates, paths and files' names. Each is a whole word, or a whole group of digits.
+func scan(text string) []value {
+	var out []value
+	for token := range strings.FieldsFuncSeq(text, unicode.IsSpace) {
+		if !strings.ContainsAny(token, "./@:\\") && strings.IndexFunc(token, unicode.IsDigit) < 0 {
+			continue
+		}
+		out = scanToken(out, token)
+	}
+	return scanNumbers(out, text)
+}
+
+// scanToken reads one word between spaces. Inside it a link runs from its scheme to the end, as mail programs and chats
+// draw it; anything else is cut at quotes, brackets and commas.
+func scanToken(out []value, token string) []value {
+	if i := strings.Index(token, "://"); i >= 0 {
+		start := i
+		for start > 0 && isSchemeByte(token[start-1]) {
+			start--
+		}
+		end := token[start:]
+		if j := strings.IndexAny(end, "<>\"`|"); j >= 0 {
+			end = end[:j]
+		}
+		if v, ok := parseValueForm(trimLink(end)); ok {
+			out = append(out, v)
+		} else {
+			out = append(out, value{Link, trimLink(end)}) // a link nobody can read grounds nothing and is grounded by nothing
+		}
+		token = token[:start]
+	}
+	for piece := range strings.FieldsFuncSeq(token, func(r rune) bool { return strings.ContainsRune("()[]{}<>\"'`“”‘’«»„|,;", r) }) {
+		piece = trimPunct(piece)
+		if v, ok := parseValueForm(piece); ok {
+			out = append(out, v)
+			continue
+		}
+		for part := range strings.FieldsFuncSeq(piece, func(r rune) bool { return strings.ContainsRune(":=*", r) }) { // "to:a@b.example"
+			if part != piece {
+				if v, ok := parseValueForm(trimPunct(part)); ok {
+					out = append(out, v)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func parseValueForm(s string) (value, bool) {
+	if s == "" || len(s) > maxValue || !plain(s) {
+		return value{}, false
+	}
+	return parseFormed(s)
+}
+
+func isSchemeByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '+' || c == '-' || c == '.'
+}
+
+// trimLink cuts the punctuation of the sentence off a link, and a closing bracket that was opened before it.
+func trimLink(s string) string {
+	for {
+		t := strings.TrimRight(s, ".,;:!?'*_’”»")
+		for _, pair := range []string{"()", "[]", "{}"} {
+			if strings.HasSuffix(t, pair[1:]) && strings.Count(t, pair[1:]) > strings.Count(t, pair[:1]) {
+				t = t[:len(t)-1]
+			}
+		}
+		if t == s {
+			return s
+		}
+		s = t
+	}
+}
+
+func trimPunct(s string) string {
+	return strings.TrimRight(strings.TrimLeft(s, "\"'`“”‘’«»„([{<*_#!?,;:"), "\"'`“”‘’«»„)]}>*_!?.,;:")
+}
+
+// minAccount is how many digits in a row, or in groups, count as an account or telephone number: shorter rows are years,
+// sums, dates and house numbers.
+const minAccount = 8
+
+// scanNumbers finds groups of digits (with an optional leading country code of letters) that are written with spaces, as
+// account and telephone numbers are.
+func scanNumbers(out []value, text string) []value {
+	isNum := func(r rune) bool { return r >= '0' && r <= '9' || r == ' ' || r == '-' }
+	for i := 0; i < len(text); {
+		if !isDigit(text[i]) {
+			i++
+			continue
+		}
+		j := i
+		for j < len(text) && isNum(rune(text[j])) {
+			j++
+		}
+		run := strings.TrimRight(text[i:j], " -")
+		start := i
+		if start > 0 && text[start-1] == '+' {
+			start--
+		}
+		if start >= 2 && isUpper(text[start-1]) && isUpper(text[start-2]) { // "DE89 3704 ...", letters may follow too
+			end := i
+			for end < len(text) && (isDigit(text[end]) || isUpper(text[end]) || text[end] == ' ') {
+				end++
+			}
+			if a, ok := parseAccount(strings.TrimSpace(text[start-2 : end])); ok {
+				out = append(out, value{Account, a})
+				i = max(j, end)
+				continue
+			}
+		}
+		whole := (start == 0 || !isWordByte(text[start-1])) && (j == len(text) || !isWordByte(text[j]))
+		if d := digits(run); len(d) >= minAccount && whole && !isDates(run) {
+			if text[start] == '+' {
+				out = append(out, value{Phone, "+" + d})
+			} else {
+				out = append(out, value{Account, d}, value{Phone, d})
+			}
+		}
+		i = j
+	}
+	return out
+}
+
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_' || c >= 0x80
+}
+
+// isDates reports whether a group of digits is nothing but dates and small numbers ("2024-05-19 16").
+func isDates(run string) bool {
+	for f := range strings.FieldsSeq(run) {
+		if _, _, ok := isoDate(f); !ok && len(f) > 4 {
+			return false
+		}
+	}
+	return strings.Contains(run, "-") && len(run) >= 10
+}
+
+// unmask undoes what makes a link or an address look like something else to a program and like itself to a reader:
+// invisible characters, compatibility letters, other full stops, bracketed dots, HTML entities.
+func unmask(s string) string {
+	if strings.Contains(s, "&") {
+		s = html.UnescapeString(s)
+	}
+	s = norm.NFKC.String(s)
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.In(r, unicode.Cf) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r):
+			return -1
+		case r == '。' || r == '․' || r == '‧':
+			return '.'
+		case r == '⁄' || r == '∕' || r == '╱' || r == '⧸':
+			return '/'
+		}
+		return r
+	}, s)
+	return dots.Replace(s)
+}
+
+var dots = strings.NewReplacer("[.]", ".", "(.)", ".", "{.}", ".", "[dot]", ".", "(dot)", ".", "[at]", "@", "(at)", "@", "[@]", "@", "[:]", ":",
+	"hxxp", "http", "hXXp", "http", `\/`, "/")
+
+// quoted lists what stands between quotation marks in a text, at most a line each.
+func quoted(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		rest := line
+		for len(out) < maxWords {
+			i := strings.IndexAny(rest, "'\"`“‘«")
+			if i < 0 {
+				break
+			}
+			open := []rune(rest[i:])[0]
+			rest = rest[i+len(string(open)):]
+			closing := map[rune]string{'“': "”", '‘': "’", '«': "»"}[open]
+			if closing == "" {
+				closing = string(open)
+			}
+			if i > 0 && open == '\'' && isWordByte(line[len(line)-len(rest)-2]) { // an apostrophe
+				continue
+			}
+			j := strings.Index(rest, closing)
+			if j < 0 {
+				continue
+			}
+			out = append(out, rest[:j])
+			rest = rest[j+len(closing):]
+		}
+	}
+	return out
+}

@@ -1,0 +1,386 @@
+package gate
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// How values enter the index. Each value is kept in a space: the name of its kind, or one of these.
+const (
+	spaceRun   = "run"   // names: runs of whole words of the user's text, and whole fields
+	spaceWord  = "word"  // single words, for what an entry may be called
+	spaceToken = "token" // exact words, for ids and secrets
+	spaceNum   = "num"   // short numbers with the noun that they count as: "file\x0013"
+)
+
+func numKey(noun, number string) string { return noun + "\x00" + strings.TrimPrefix(number, "#") }
+
+// addWords reads the user's text: the values in it, exact words, names as runs of words, and short numbers with their noun.
+func addWords(a *adder, text string, from origin) {
+	if len(text) > maxScan {
+		text = text[:maxScan]
+	}
+	for _, v := range scan(text) {
+		addValue(a, v, from)
+	}
+	for _, q := range quoted(text) {
+		addWhole(a, q, Any, from)
+	}
+	n := 0
+	for _, clause := range clauses(text) {
+		w := words(clause)
+		if n += len(w); n > maxWords {
+			break
+		}
+		for i := range w {
+			if !plain(w[i]) {
+				continue
+			}
+			a.add(spaceWord, w[i], from)
+			for j := i + 1; j <= len(w) && j-i <= maxRun && plain(w[j-1]); j++ {
+				if run := w[i:j]; j-i > 1 || !stopWords[w[i]] {
+					a.add(spaceRun, strings.Join(run, " "), from)
+				}
+			}
+		}
+		addNumbers(a, w, from)
+		addDates(a, w, from)
+	}
+	for token := range strings.FieldsSeq(text) {
+		if token = trimPunct(token); plain(token) && !shortNumber(token) && len(token) <= maxValue {
+			a.add(spaceToken, token, from)
+		}
+	}
+}
+
+// addNumbers keeps a short number together with the noun before it: "file 13", "file with id 13", "files 3, 4 and 5".
+// "June 13" keeps 13 for the noun june, which no argument is called.
+func addNumbers(a *adder, w []string, from origin) {
+	var nouns []string
+	for i, word := range w {
+		if !shortNumber(word) {
+			if word != "and" && word != "or" {
+				nouns = nil
+			}
+			continue
+		}
+		if i > 0 && nouns == nil {
+			switch prev := singular(w[i-1]); {
+			case idWords[prev]:
+				for k := i - 2; k >= 0 && k >= i-4 && !shortNumber(w[k]); k-- {
+					if !stopWords[w[k]] {
+						nouns = append(nouns, singular(w[k]))
+					}
+				}
+			case !stopWords[prev]:
+				nouns = append(nouns, prev)
+			}
+		}
+		for _, noun := range nouns {
+			a.add(spaceNum, numKey(noun, word), from)
+		}
+	}
+}
+
+func addDates(a *adder, w []string, from origin) {
+	for i := range w {
+		for _, n := range []int{3, 2} {
+			if i+n > len(w) {
+				continue
+			}
+			if d, ok := wordDate(w[i : i+n]); ok {
+				a.add(Time.String(), d, from)
+				break
+			}
+		}
+	}
+}
+
+// addWhole adds one text that is one value.
+func addWhole(a *adder, s string, kind Kind, from origin) {
+	if v, ok := parseValue(s, kind); ok {
+		addValue(a, v, from)
+	}
+	if s = strings.TrimSpace(s); !plain(s) || len(s) > maxValue {
+		return
+	}
+	w := words(s)
+	if len(w) > 0 && !shortNumber(s) {
+		for _, word := range w {
+			a.add(spaceWord, word, from)
+		}
+		a.add(spaceRun, strings.Join(w, " "), from)
+		for i := 0; len(w) > maxRun && i+maxRun <= len(w); i++ {
+			a.add(spaceRun, strings.Join(w[i:i+maxRun], " "), from)
+		}
+	}
+	if !shortNumber(s) {
+		a.add(spaceToken, s, from)
+	}
+	if from == fromApproved && shortNumber(s) {
+		a.add(spaceNum, numKey("", s), from) // a person saw the call it stands in
+	}
+}
+
+func addValue(a *adder, v value, from origin) {
+	switch v.kind {
+	case Name, Text:
+		a.add(spaceRun, v.canon, from)
+	case ID, Secret:
+		if !shortNumber(v.canon) {
+			a.add(spaceToken, v.canon, from)
+		}
+	case Link:
+		a.add(Link.String(), v.canon, from)
+		bare := bareLink(v.canon)
+		a.add(Link.String(), bare, from)
+		if v.canon == bare { // no scheme was written: both of the web's are meant
+			a.add(Link.String(), "http"+bare, from)
+			a.add(Link.String(), "https"+bare, from)
+		}
+		if host := bare[len("://"):]; !strings.ContainsAny(host, "/?#") {
+			a.add(Host.String(), host, from)
+		}
+	case Host: // the host's own address, not what lies below it
+		a.add(Host.String(), v.canon, from)
+		for _, scheme := range []string{"", "http", "https"} {
+			a.add(Link.String(), scheme+"://"+v.canon, from)
+		}
+	default:
+		a.add(v.kind.String(), v.canon, from)
+	}
+}
+
+// addStore reads the operator's store: lists of values under labels. The label says what short numbers count as ("file_ids":
+// files), and "own" marks what belongs to the user, which vouches for a recipient but not for what is done.
+func addStore(a *adder, o Observation) {
+	from := fromStore
+	if slices.Contains(camel(o.Source), "own") {
+		from |= fromSelf
+	}
+	if o.Text != "" {
+		addEntry(a, camel(o.Source), o.Text, from)
+	}
+	walk(o.Source, o.Data, 0, func(path, leaf string) {
+		label := camel(path)
+		f := from
+		if slices.Contains(label, "own") {
+			f |= fromSelf
+		}
+		addEntry(a, label, leaf, f)
+	})
+}
+
+func addEntry(a *adder, label []string, s string, from origin) {
+	addWhole(a, s, Any, from)
+	if shortNumber(s) {
+		for _, noun := range label {
+			if !idWords[noun] {
+				a.add(spaceNum, numKey(noun, s), from)
+			}
+		}
+	}
+}
+
+// addResult reads a trusted result by whole fields. What the agent itself passed before does not count: a server that
+// repeats a value does not vouch for it. Two fields are worth more, as much as the user's words: the fields of the one
+// record that the user named ("rent", in a list with one record of that title), and the id of a record this session made.
+func (s State) addResult(a *adder, o Observation) {
+	nouns := slices.DeleteFunc(camel(o.Tool), func(w string) bool { return verbs[w] != 0 })
+	named := s.namedRecords(o.Data)
+	made := map[string]bool{}
+	if top, ok := o.Data.(map[string]any); ok && makes(o.Tool) {
+		for key := range top {
+			if w := camel(key); len(w) > 0 && idWords[w[len(w)-1]] {
+				made[key] = true
+			}
+		}
+	}
+	records(o.Data, "", 0, func(path string, rec map[string]any) {
+		for key, v := range rec {
+			leaf, ok := leafText(v)
+			if !ok || s.wasSaid(leaf) {
+				continue
+			}
+			from := fromFirst
+			if named[path] || path == "" && made[key] {
+				from |= fromUser
+			}
+			addWhole(a, leaf, Any, from)
+			if label := camel(key); shortNumber(leaf) && len(label) > 0 && idWords[label[len(label)-1]] {
+				if label = slices.DeleteFunc(label, func(w string) bool { return idWords[w] }); len(label) == 0 {
+					label = nouns
+				}
+				for _, noun := range label {
+					a.add(spaceNum, numKey(o.Source+"\x00"+noun, leaf), from)
+				}
+			}
+		}
+	})
+	walkLists(o.Data, 0, func(leaf string) {
+		if !s.wasSaid(leaf) {
+			addWhole(a, leaf, Any, fromFirst)
+		}
+	})
+}
+
+// namedRecords finds the records that the user named: a naming field is a run of the user's words, and no other record
+// of the result has the same name.
+func (s State) namedRecords(data any) map[string]bool {
+	count := map[string]int{}
+	where := map[string][]string{}
+	records(data, "", 0, func(path string, rec map[string]any) {
+		for key, v := range rec {
+			text, ok := v.(string)
+			label := camel(key)
+			if !ok || len(label) == 0 || !namingFields[label[len(label)-1]] || s.wasSaid(text) {
+				continue
+			}
+			run := foldWords(text)
+			if len(run) >= 3 && !stopWords[run] && s.known[digestOf(spaceRun, run)]&ownWords != 0 {
+				count[run]++
+				where[run] = append(where[run], path)
+			}
+		}
+	})
+	out := map[string]bool{}
+	for run, n := range count {
+		if n == 1 {
+			out[where[run][0]] = true
+		}
+	}
+	return out
+}
+
+// saidIn lists everything the arguments of a call could be read as.
+func saidIn(args map[string]any) []digest {
+	var out []digest
+	walk("", args, 0, func(_, leaf string) {
+		out = append(out, digestOf(spaceSaid, foldWords(leaf)))
+		for _, v := range scan(leaf) {
+			out = append(out, digestOf(spaceSaid, foldWords(v.canon)))
+		}
+		n := 0
+		for line := range strings.Lines(leaf) {
+			out = append(out, digestOf(spaceSaid, foldWords(line)))
+			if _, after, ok := strings.Cut(line, ":"); ok {
+				out = append(out, digestOf(spaceSaid, foldWords(after)))
+			}
+			for _, w := range words(line) {
+				if n++; n > maxWords {
+					return
+				}
+				out = append(out, digestOf(spaceSaid, w))
+			}
+		}
+	})
+	return out
+}
+
+const spaceSaid = "said"
+
+func (s State) wasSaid(leaf string) bool {
+	if _, ok := s.said[digestOf(spaceSaid, foldWords(leaf))]; ok {
+		return true
+	}
+	for _, v := range scan(leaf) {
+		if _, ok := s.said[digestOf(spaceSaid, foldWords(v.canon))]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// walk calls f for every string and number of a structured value, with the dotted path of fields to it.
+func walk(path string, v any, depth int, f func(path, leaf string)) {
+	if depth > maxNest {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			p := key
+			if path != "" {
+				p = path + "." + key
+			}
+			walk(p, v[key], depth+1, f)
+		}
+	case []any:
+		for _, e := range v {
+			walk(path, e, depth+1, f)
+		}
+	default:
+		if leaf, ok := leafText(v); ok {
+			f(path, leaf)
+		}
+	}
+}
+
+// records calls f for every object, with a path that tells it from its siblings.
+func records(v any, path string, depth int, f func(path string, rec map[string]any)) {
+	if depth > maxNest {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		f(path, v)
+		for _, key := range sortedKeys(v) {
+			records(v[key], path+"."+key, depth+1, f)
+		}
+	case []any:
+		for i, e := range v {
+			records(e, path+"["+strconv.Itoa(i)+"]", depth+1, f)
+		}
+	}
+}
+
+// walkLists calls f for every string or number that stands in a list, or is the whole value.
+func walkLists(v any, depth int, f func(leaf string)) {
+	if depth > maxNest {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			if _, leaf := leafText(v[key]); !leaf {
+				walkLists(v[key], depth+1, f)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			walkLists(e, depth+1, f)
+		}
+	default:
+		if leaf, ok := leafText(v); ok {
+			f(leaf)
+		}
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// leafText is the text of a string or number.
+func leafText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case int:
+		return strconv.Itoa(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	}
+	return "", false
+}
