@@ -15,6 +15,7 @@ const (
 	verbChanges           // works on something that is there
 	verbDeletes
 	verbSends
+	verbFetches // asks an address for something
 	verbPays
 	verbShares
 	verbInvites
@@ -26,21 +27,22 @@ const (
 var verbs = func() map[string]verbClass {
 	m := map[string]verbClass{}
 	for class, list := range map[verbClass]string{
-		verbReads: `get list search find read show view check query look lookup describe count browse preview summarize summarise
+		verbReads: `get list search find read show view check query look lookup describe count preview summarize summarise
 			calculate compute compare validate verify inspect retrieve load open explain analyze analyse whoami status stat peek
 			tail head grep glob match resolve translate convert estimate monitor watch ls cat directory tree is has can see`,
-		verbMakes: `create add make new insert generate draft open_new register schedule compose record log build init clone copy
-			duplicate fork import write save store upload put note remember attach`,
-		verbChanges: `update set edit modify change append rename move reschedule mark close reopen resolve_issue assign unassign label
+		verbMakes: `create add make new insert generate draft register schedule compose record log build init clone copy
+			duplicate fork import write save store put note remember attach`,
+		verbChanges: `update set edit modify change append rename move reschedule mark close reopen assign unassign label
 			pin unpin star archive restore enable disable toggle configure merge rebase patch replace apply approve reject
 			accept decline complete start stop pause resume lock unlock tag extend adjust sort reorder commit checkout reset
-			snooze mute unmute follow unfollow rate vote like react click fill type press drag select navigate`,
+			snooze mute unmute follow unfollow rate vote like react click fill type press drag select`,
 		verbDeletes:   `delete remove drop purge erase destroy trash wipe clear cancel unregister uninstall kick ban block terminate revoke truncate rm unsubscribe kill`,
-		verbSends:     `send email mail message reply forward notify call dial text sms submit dispatch ping fetch download request crawl scrape visit push sync export contact ask dm post_message webhook`,
-		verbPays:      `pay transfer buy purchase order refund donate withdraw deposit invest trade sell book reserve rent checkout_cart tip bid redeem charge`,
+		verbSends:     `send email mail message reply forward notify call dial text sms submit dispatch push sync export contact ask dm transmit`,
+		verbFetches:   `fetch download request crawl scrape visit ping browse navigate`,
+		verbPays:      `pay transfer buy purchase order refund donate withdraw deposit invest trade sell book reserve rent tip bid redeem charge`,
 		verbShares:    `share grant permit allow expose unshare collaborate delegate`,
 		verbInvites:   `invite enroll enrol join onboard admit`,
-		verbPublishes: `publish post tweet release deploy announce broadcast comment blog upload_public`,
+		verbPublishes: `publish post tweet release deploy announce broadcast comment blog upload`,
 		verbRuns:      `run execute exec eval evaluate shell bash invoke spawn install compile script`,
 	} {
 		for w := range set(list) {
@@ -49,6 +51,10 @@ var verbs = func() map[string]verbClass {
 	}
 	return m
 }()
+
+// plainVerbs are never the thing that a tool is about.
+var plainVerbs = set(`delete remove update create set edit modify write send pay execute run insert append replace rename move
+	publish invite destroy erase purge drop wipe install deploy reset revoke grant`)
 
 // makes reports whether the tool's name says that it makes something new, so that the id in its result is one that this
 // session brought into being.
@@ -63,7 +69,8 @@ func makes(tool string) bool {
 
 // argument words, by what they make of an argument.
 var (
-	mailWords    = set(`email mail recipient cc bcc to participant attendee invitee guest sender from reply_to`)
+	mailWords    = set(`email mail cc bcc`)
+	peopleWords  = set(`recipient to participant attendee invitee guest sender from`)
 	linkWords    = set(`url uri link href endpoint webhook website site page_url callback`)
 	hostWords    = set(`host hostname domain server ip address_ip`)
 	accountWords = set(`iban account bic swift card routing payee beneficiary wallet`)
@@ -74,10 +81,11 @@ var (
 		label_name topic queue bucket table database collection workspace list board calendar item product recipient handle
 		first_name last_name street city zip country address ref base head device service app plan package customer client
 		employee doctor flight airline seat ticket event meeting playlist tag secret_name environment role permission_for`)
-	secretWords = set(`password passwd passphrase pin secret token key credential otp`)
-	codeWords   = set(`command cmd code script expression sql statement program shell args argv`)
-	anchorWords = set(`title subject name heading headline summary`)
-	textWords   = set(`body content text message msg description subject title note comment caption summary reason query question prompt
+	secretWords  = set(`password passwd passphrase pin secret token key credential otp`)
+	codeWords    = set(`command cmd code script expression sql statement program shell args argv`)
+	commandWords = set(`command cmd script sql shell program`)
+	anchorWords  = set(`title subject name heading headline summary`)
+	textWords    = set(`body content text message msg description subject title note comment caption summary reason query question prompt
 		location amount price sum total currency date time day start end begin duration deadline due recurring repeat
 		interval frequency permission status state priority color colour format limit count n page offset size rating
 		quantity number_of read all type kind mode language timezone locale html markdown data details memo reminder
@@ -117,7 +125,7 @@ type drafter struct {
 	desc   []string
 	props  []property
 	verb   verbClass
-	class_ Class
+	cost   Class
 	object []string // the nouns of the name
 }
 
@@ -134,13 +142,12 @@ func (d *drafter) effects(def ToolDef) {
 			d.object = append(d.object, w)
 			continue
 		}
-		if d.verb != 0 { // "get_post", "update_comment": a verb behind the first is what the act is about
-			if d.verb == verbReads {
-				d.object = append(d.object, w)
+		if d.verb != 0 { // "get_post" is about a post, "find_and_replace" and "status_update" do two things
+			if plainVerbs[w] && effectsOf(v).Acting() && (i == len(d.name)-1 || d.name[i-1] == "and") {
+				l.Effects |= effectsOf(v)
+				d.verb = v
+				d.because("%s: the name also says %q", effectsOf(v), w)
 			}
-			continue
-		}
-		if i > 0 && v == verbReads && len(d.name) > 2 && i == len(d.name)-1 {
 			d.object = append(d.object, w)
 			continue
 		}
@@ -169,12 +176,15 @@ func (d *drafter) effects(def ToolDef) {
 		case p.is(codeWords) && p.text() && l.Effects != Read:
 			l.Effects |= Exec
 			d.because("exec: the argument %s holds code or a command", p.name)
-		case p.is(codeWords) && p.text() && p.is(set("command cmd code script")):
+		case (p.is(commandWords) || p.name == "code") && p.text():
 			l.Effects |= Exec
 			d.because("exec: the argument %s holds code or a command", p.name)
 		case p.kind() == Link || p.kind() == Host && d.verb == verbReads && !p.is(set("domain server")):
 			l.Effects |= Send
 			d.because("send: the argument %s chooses where a request goes", p.name)
+		case p.kind() == Mail && l.Effects&Write != 0 && l.Effects&Send == 0:
+			l.Effects |= Send
+			d.because("send: the argument %s chooses who gets it", p.name)
 		}
 	}
 	if l.Effects == 0 {
@@ -197,9 +207,9 @@ func effectsOf(v verbClass) Effects {
 		return Read
 	case verbMakes, verbChanges, verbDeletes:
 		return Write
-	case verbSends:
+	case verbFetches:
 		return Send
-	case verbPays, verbShares, verbInvites, verbPublishes:
+	case verbSends, verbPays, verbShares, verbInvites, verbPublishes:
 		return Write | Send
 	case verbRuns:
 		return Exec
@@ -224,28 +234,28 @@ func (d *drafter) class() {
 	why := ""
 	switch {
 	case d.verb == verbDeletes:
-		d.class_, why = Deletion, "it takes something away"
+		d.cost, why = Deletion, "it takes something away"
 	case d.verb == verbInvites, d.verb == verbMakes && has(memberWords) != "" && !slices.Contains(d.name, "create"):
-		d.class_, why = Invitation, "it makes someone a member"
+		d.cost, why = Invitation, "it makes someone a member"
 	case has(credentialWords) != "":
-		d.class_, why = Credential, "it touches a "+has(credentialWords)
+		d.cost, why = Credential, "it touches a "+has(credentialWords)
 	case d.verb == verbPays, has(moneyWords) != "":
-		d.class_, why = Money, "it spends or books"
+		d.cost, why = Money, "it spends or books"
 	case d.verb == verbChanges && has(settingsWords) != "":
-		d.class_, why = Credential, "it changes the account's own data"
+		d.cost, why = Credential, "it changes the account's own data"
 	case d.verb == verbShares:
-		d.class_, why = Sharing, "it changes who can read something"
+		d.cost, why = Sharing, "it changes who can read something"
 	case has(publicWords) != "" && l.Effects&(Write|Send) != 0 && d.verb != verbSends, slices.Contains(d.name, "publish"), slices.Contains(d.name, "deploy"):
-		d.class_, why = Publishing, "anyone can read it afterwards"
+		d.cost, why = Publishing, "anyone can read it afterwards"
 	case l.Effects&Exec != 0:
-		d.class_, why = Unclassed, "it runs something"
+		d.cost, why = Unclassed, "it runs something"
 	case d.verb == 0:
-		d.class_, why = Unclassed, "nothing is known about it"
+		d.cost, why = Unclassed, "nothing is known about it"
 	default:
-		d.class_, why = Ordinary, ""
+		d.cost, why = Ordinary, ""
 	}
 	if why != "" {
-		d.because("%s: %s", d.class_, why)
+		d.because("%s: %s", d.cost, why)
 	}
 }
 
@@ -264,7 +274,7 @@ func (d *drafter) arguments() {
 				l.Anchor = append(l.Anchor, p.name)
 			}
 		default:
-			l.Bind = append(l.Bind, Binding{Path: p.name, Kind: kind, Class: d.class_, Reason: why})
+			l.Bind = append(l.Bind, Binding{Path: p.name, Kind: kind, Class: d.cost, Reason: why})
 		}
 	}
 }
@@ -272,7 +282,7 @@ func (d *drafter) arguments() {
 // trust proposes whether results may hold a third party's words. Almost all may.
 func (d *drafter) trust(def ToolDef) {
 	l := d.labels
-	if hint(def.Annotations, "openWorldHint", true) || l.Effects&Exec != 0 {
+	if hint(def.Annotations, "openWorldHint", true) || l.Effects&Exec != 0 || l.Effects == Unknown && d.verb == 0 {
 		return
 	}
 	switch d.verb {
@@ -292,6 +302,9 @@ func (d *drafter) trust(def ToolDef) {
 			d.because("trusted result: it tells of the user's own %s", strings.Join(d.object, " "))
 		}
 	case verbMakes, verbPays, verbInvites:
+		if slices.ContainsFunc(l.Bind, func(b Binding) bool { return b.Kind == ID }) {
+			return // it works on something that is there, and may repeat it
+		}
 		l.Trusted = true
 		d.because("trusted result: it repeats what the call made")
 	case verbSends:
@@ -300,7 +313,7 @@ func (d *drafter) trust(def ToolDef) {
 			d.because("trusted result: it repeats what was sent")
 		}
 	case verbChanges:
-		if d.class_ == Credential || d.class_ == Money {
+		if d.cost == Credential || d.cost == Money {
 			l.Trusted = true
 			d.because("trusted result: it repeats the user's own data")
 		}
@@ -308,7 +321,7 @@ func (d *drafter) trust(def ToolDef) {
 }
 
 func (d *drafter) takesLink() bool {
-	return slices.ContainsFunc(d.props, func(p property) bool { k := p.kind(); return k == Link || k == Host || k == Path })
+	return slices.ContainsFunc(d.props, func(p property) bool { k := p.kind(); return k == Link || k == Host || k == Path || k == ID })
 }
 
 // base cuts the third person off a verb: "sends", "deletes", "copies", "searches".

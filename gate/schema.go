@@ -102,7 +102,11 @@ func (p property) kind() Kind {
 	case "password":
 		return Secret
 	}
-	return kindOf(p.words, Text)
+	kind := kindOf(p.words, Text)
+	if kind == Any && p.mentions("email") {
+		return Mail
+	}
+	return kind
 }
 
 // kindOf reads the words of an argument's name, the last one first in weight.
@@ -124,6 +128,8 @@ func kindOf(w []string, otherwise Kind) Kind {
 		return Phone
 	case mailWords[last]:
 		return Mail
+	case peopleWords[last]: // who, in whatever form people are named there
+		return Any
 	case hostWords[last]:
 		return Host
 	case pathWords[last], last == "name" && len(w) > 1 && pathWords[w[0]]:
@@ -156,15 +162,15 @@ func (p property) binding(d *drafter) (Kind, string) {
 	case kind == ID:
 		return ID, "an id says what is acted on"
 	case kind != Text && !(p.is(anchorWords) && !p.namesTarget(d)):
-		return kind, "its name says that it is a " + kind.String()
+		return kind, "its name says who or what: " + kind.String()
 	case p.is(textWords) || p.is(anchorWords):
 		return Any, ""
-	case p.mentionsAddress():
-		return Mail, "its description speaks of addresses"
-	case d.class_ == Credential:
+	case p.mentions("email", "recipient", "address", "attachment"):
+		return Any, "its description speaks of who or what"
+	case d.cost == Credential:
 		return Any, "it is the account's own data"
 	}
-	if d.labels.Effects == Unknown || d.class_ == Unclassed {
+	if d.labels.Effects == Unknown || d.cost == Unclassed {
 		return Any, "nothing says that it is only text"
 	}
 	return Name, "nothing says that it is only text"
@@ -173,6 +179,6 @@ func (p property) binding(d *drafter) (Kind, string) {
 // namesTarget tells the "name" of something that is there from the name of something new.
 func (p property) namesTarget(d *drafter) bool { return d.verb != verbMakes || len(p.words) > 1 }
 
-func (p property) mentionsAddress() bool {
-	return slices.ContainsFunc(p.desc, func(w string) bool { w = singular(w); return w == "email" || w == "recipient" || w == "address" })
+func (p property) mentions(what ...string) bool {
+	return slices.ContainsFunc(p.desc, func(w string) bool { return slices.Contains(what, singular(w)) })
 }
