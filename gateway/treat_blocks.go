@@ -61,7 +61,7 @@ func (p *pass) block(typ string, b strictjson.Value) []strictjson.Value {
 		return []strictjson.Value{p.withhold(fmt.Sprintf("a block of the kind %s without usable %s", Quote(b.Get("type").Str()), missing))}
 	}
 	switch kind {
-	case "ImageContent":
+	case "ImageContent", "AudioContent":
 		return p.media(treated)
 	case "ResourceLink":
 		return p.link(b, treated)
