@@ -46,6 +46,10 @@ func (p *pass) plain(s string) string {
 // bounded is plain, cut to a number of bytes; one line unless it is prose.
 func (p *pass) bounded(s string, max int) string {
 	s = p.plain(cut(s, 4*max)) // no need to clean what cannot stay
+	if markFlood(s) {
+		p.find("marks", "")
+		s = thin(s)
+	}
 	if max < maxProse {
 		s = oneLine(s)
 	}
