@@ -129,7 +129,7 @@ func (c *compiler) aboutCommands(r *rule) bool {
 }
 
 // shellWords are words in the names of tools that run shell commands.
-var shellWords = set("shell", "bash", "sh", "zsh", "terminal", "exec", "execute", "command", "cmd", "powershell", "run", "process")
+var shellWords = set(`shell bash sh zsh terminal exec execute command cmd powershell run process`)
 
 func isShellName(tool string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(tool), func(r rune) bool { return r == '_' || r == '-' || r == '.' || r == '*' }),
@@ -161,7 +161,7 @@ func (c *compiler) others(r *rule) string {
 		if (r.pat.server == "*" || def.Server == r.pat.server) && r.pat.tool.match(def.Name) {
 			continue
 		}
-		if props := properties(def.InputSchema); props["path"] != nil || props["file"] != nil || props["command"] != nil || c.labels(def.Server, def.Name).Effects&Exec != 0 {
+		if props := plainProps(def.InputSchema); props["path"] != nil || props["file"] != nil || props["command"] != nil || c.labels(def.Server, def.Name).Effects&Exec != 0 {
 			names = append(names, def.Server+"."+def.Name)
 		}
 	}
@@ -177,13 +177,13 @@ func (c *compiler) others(r *rule) string {
 
 // probe says which ways to the network the rules leave open to each tool that runs commands.
 func (c *compiler) probe(p *Policy) {
-	var keys []toolKey
+	var keys []toolID
 	for key, t := range p.tools {
 		if t.rules.commands && !slices.Contains(c.spec.Sandboxed, key.server) {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b toolKey) int { return strings.Compare(a.server+a.tool, b.server+b.tool) })
+	slices.SortFunc(keys, func(a, b toolID) int { return strings.Compare(a.server+a.tool, b.server+b.tool) })
 	for _, key := range keys {
 		name := "command"
 		if def, ok := c.known[key]; ok {

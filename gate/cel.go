@@ -203,8 +203,13 @@ func celGrounded(args ...ref.Val) ref.Val {
 		}
 	}
 	top, _, _ := strings.Cut(bind.Path, ".")
-	labels := ToolLabels{Effects: e.labels.Effects, Bind: []Binding{bind}, Text: e.labels.Text}
-	return types.Bool(len(e.state.Ungrounded(labels, map[string]any{top: e.call.Args[top]})) == 0)
+	labels := ToolLabels{Server: e.call.Server, Tool: e.call.Tool, Effects: Unknown, Bind: []Binding{bind}}
+	for _, u := range e.state.Ungrounded(labels, map[string]any{top: e.call.Args[top]}) {
+		if u.Path != "" { // a path "" speaks of the call as a whole
+			return types.False
+		}
+	}
+	return types.True
 }
 
 func celHost(arg ref.Val) ref.Val {

@@ -115,7 +115,7 @@ func wordEnd(s string) int {
 }
 
 // commandNames are the names under which tools take a shell command, without case, dashes and underscores.
-var commandNames = set("command", "cmd", "commands", "cmds", "commandline", "cmdline", "shellcommand", "bashcommand", "script", "shell", "bash")
+var commandNames = set(`command cmd commands cmds commandline cmdline shellcommand bashcommand script shell bash`)
 
 func isCommandName(name string) bool {
 	if commandNames[name] {

@@ -15,7 +15,7 @@ const maxRules = 2000
 // compiler turns a Spec into a Policy and collects what is wrong with it.
 type compiler struct {
 	spec     Spec
-	known    map[toolKey]ToolDef
+	known    map[toolID]ToolDef
 	pinned   map[string]bool // servers that have pins
 	names    []string        // server.tool of every known tool
 	rules    []*rule         // in the order they are asked
@@ -25,9 +25,9 @@ type compiler struct {
 // Compile checks a specification and makes it ready to decide. Its error is a [*CompileError] with every fatal problem;
 // [Policy.Advice] holds the rest.
 func Compile(spec Spec) (*Policy, error) {
-	c := &compiler{spec: spec, known: map[toolKey]ToolDef{}, pinned: map[string]bool{}}
+	c := &compiler{spec: spec, known: map[toolID]ToolDef{}, pinned: map[string]bool{}}
 	for _, def := range spec.Known {
-		c.known[toolKey{def.Server, def.Name}] = def
+		c.known[toolID{def.Server, def.Name}] = def
 		c.pinned[def.Server] = true
 		c.names = append(c.names, def.Server+"."+def.Name)
 	}
@@ -202,7 +202,7 @@ func (c *compiler) commandArgs(def ToolDef) (names []string, ok bool) {
 	if t := c.toolSpec(def.Server, def.Name); t != nil {
 		extra = t.Commands
 	}
-	props := properties(def.InputSchema)
+	props := plainProps(def.InputSchema)
 	for p := range props {
 		if isCommandArg(p, extra) {
 			names = append(names, p)
@@ -211,8 +211,8 @@ func (c *compiler) commandArgs(def ToolDef) (names []string, ok bool) {
 	return names, len(props) > 0
 }
 
-// properties gives the properties of an object's schema; nil where the schema does not list them plainly.
-func properties(schema any) map[string]any {
+// plainProps gives the properties of an object's schema; nil where the schema does not list them plainly.
+func plainProps(schema any) map[string]any {
 	s, _ := schema.(map[string]any)
 	if s["$ref"] != nil || s["patternProperties"] != nil || s["allOf"] != nil || s["anyOf"] != nil || s["oneOf"] != nil {
 		return nil
@@ -289,7 +289,7 @@ func (c *compiler) checkBare(r *rule, matched []ToolDef) {
 	}
 	for _, def := range matched {
 		names, plain := c.commandArgs(def)
-		if props := properties(def.InputSchema); plain && len(names) == 0 && len(props) != 1 {
+		if props := plainProps(def.InputSchema); plain && len(names) == 0 && len(props) != 1 {
 			c.refuse(r.src.Line, r.src.Text, "%s.%s has several arguments; write which one: %s.%s(%s: …)", def.Server, def.Name, def.Server, def.Name, firstName(props))
 			return
 		}
@@ -317,7 +317,7 @@ func schemaAt(schema any, a *argPattern) (sub map[string]any, names []string, pl
 			sub, ok := schema.(map[string]any)
 			return sub, names, ok
 		}
-		props := properties(schema)
+		props := plainProps(schema)
 		if props == nil {
 			return nil, names, false
 		}
@@ -377,7 +377,7 @@ func unmatchable(schema map[string]any, a *argPattern, answer Answer) string {
 // policy builds the indexes. It works on what compiled, so that later checks can say more.
 func (c *compiler) policy() *Policy {
 	p := &Policy{
-		tools: map[toolKey]*toolPolicy{}, servers: map[string]*ruleset{}, rest: &ruleset{},
+		tools: map[toolID]*toolPolicy{}, servers: map[string]*ruleset{}, rest: &ruleset{},
 		mode: c.spec.Mode, denyBare: c.spec.DenyUngrounded, version: version(c.spec),
 	}
 	if c.spec.Mode > Isolation {
@@ -391,7 +391,7 @@ func (c *compiler) policy() *Policy {
 		if r.pat.server != "*" && p.servers[r.pat.server] == nil {
 			p.servers[r.pat.server] = &ruleset{}
 		}
-		if key := (toolKey{r.pat.server, r.pat.tool.lits[0]}); r.pat.tool.exact() && p.tools[key] == nil {
+		if key := (toolID{r.pat.server, r.pat.tool.lits[0]}); r.pat.tool.exact() && p.tools[key] == nil {
 			p.tools[key] = &toolPolicy{labels: ToolLabels{Server: key.server, Tool: key.tool}}
 		}
 	}
@@ -437,7 +437,7 @@ func (c *compiler) policy() *Policy {
 
 func (c *compiler) addLabels(p *Policy) {
 	for _, t := range c.spec.Tools {
-		key := toolKey{t.Labels.Server, t.Labels.Tool}
+		key := toolID{t.Labels.Server, t.Labels.Tool}
 		full := key.server + "." + key.tool
 		def, isKnown := c.known[key]
 		switch {

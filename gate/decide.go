@@ -2,9 +2,9 @@ package gate
 
 // Policy is a compiled [Spec]. It is immutable and safe for concurrent use. A nil Policy denies everything.
 type Policy struct {
-	tools    map[toolKey]*toolPolicy // every tool that some rule, label or pin names
-	servers  map[string]*ruleset     // rules with wildcards, for tools of a server nobody named
-	rest     *ruleset                // rules about every server
+	tools    map[toolID]*toolPolicy // every tool that some rule, label or pin names
+	servers  map[string]*ruleset    // rules with wildcards, for tools of a server nobody named
+	rest     *ruleset               // rules about every server
 	mode     Mode
 	denyBare bool // refuse what is not grounded
 	task     []pattern
@@ -12,7 +12,7 @@ type Policy struct {
 	version  string
 }
 
-type toolKey struct{ server, tool string }
+type toolID struct{ server, tool string }
 
 // toolPolicy is what the policy holds about one tool.
 type toolPolicy struct {
@@ -40,7 +40,7 @@ var unknownTool = &toolPolicy{effects: Effects(0).Names()}
 
 // lookup finds what is known about a tool and the rules that may be about it.
 func (p *Policy) lookup(server, tool string) (*toolPolicy, *ruleset) {
-	if t := p.tools[toolKey{server, tool}]; t != nil {
+	if t := p.tools[toolID{server, tool}]; t != nil {
 		return t, &t.rules
 	}
 	if rs := p.servers[server]; rs != nil {

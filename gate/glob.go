@@ -89,7 +89,7 @@ func (g glob) match(s string) bool {
 // findRun finds literals with texts without slashes between them in s and gives the end of the leftmost place, or -1.
 func findRun(s string, lits []string, atStart, atEnd bool) int {
 	if len(lits) == 1 && !atStart {
-		if at := index(s, lits[0], atEnd); at >= 0 {
+		if at := litIndex(s, lits[0], atEnd); at >= 0 {
 			return at + len(lits[0])
 		}
 		return -1
@@ -119,7 +119,7 @@ func runAt(s string, lits []string, atEnd bool) int {
 	}
 	end := len(lits[0])
 	for i, lit := range lits[1:] {
-		at := index(s[end:], lit, atEnd && i == len(lits)-2)
+		at := litIndex(s[end:], lit, atEnd && i == len(lits)-2)
 		if at < 0 || strings.ContainsAny(s[end:end+at], "/"+wideMark) {
 			return -1
 		}
@@ -131,8 +131,8 @@ func runAt(s string, lits []string, atEnd bool) int {
 	return end
 }
 
-// index finds where lit stands in text: first, or for the last literal of a pattern at the very end.
-func index(text, lit string, atEnd bool) int {
+// litIndex finds where lit stands in text: first, or for the last literal of a pattern at the very end.
+func litIndex(text, lit string, atEnd bool) int {
 	switch {
 	case !atEnd:
 		return strings.Index(text, lit)

@@ -21,12 +21,12 @@ func canonicalNumber(lit string) string {
 		mantissa, expText, hasExp = rest[:i], rest[i+1:], true
 	}
 	whole, frac, hasFrac := strings.Cut(mantissa, ".")
-	if !digits(whole) || hasFrac && !digits(frac) || len(whole) > 1 && whole[0] == '0' {
+	if !allDigits(whole) || hasFrac && !allDigits(frac) || len(whole) > 1 && whole[0] == '0' {
 		return ""
 	}
 	exp := 0
 	if hasExp {
-		if !digits(strings.TrimPrefix(strings.TrimPrefix(expText, "+"), "-")) || strings.HasPrefix(expText, "+-") {
+		if !allDigits(strings.TrimPrefix(strings.TrimPrefix(expText, "+"), "-")) || strings.HasPrefix(expText, "+-") {
 			return ""
 		}
 		var err error
@@ -47,15 +47,6 @@ func canonicalNumber(lit string) string {
 		sign = "-"
 	}
 	return sign + trimmed + "e" + strconv.Itoa(exp)
-}
-
-func digits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // scalar gives the text of a JSON scalar, and whether it is a string. ok is false for lists, objects and foreign types.

@@ -204,7 +204,7 @@ func (p *shellParser) redirection(cmd *simple) bool {
 	case op == "<<" || op == "<<-":
 		p.doubt("a here-document")
 		p.docs = append(p.docs, hereDoc{end: w.text, tabs: op == "<<-", quoted: w.quoted, commands: &cmd.isShell})
-	case (op == ">&" || op == "<&") && w.known && (digits(w.text) || w.text == "-"):
+	case (op == ">&" || op == "<&") && w.known && (allDigits(w.text) || w.text == "-"):
 	case w.known && w.text == "/dev/null" && op != "<>":
 	default:
 		p.doubt("a redirection to or from a file")
@@ -435,7 +435,7 @@ func (p *shellParser) dollar(b *strings.Builder) bool {
 		p.doubt("a quote with a dollar sign")
 	case next == '_' || 'a' <= next|0x20 && next|0x20 <= 'z':
 		p.doubt("a variable")
-		for p.pos < len(p.src) && (p.src[p.pos] == '_' || digits(p.src[p.pos:p.pos+1]) || 'a' <= p.src[p.pos]|0x20 && p.src[p.pos]|0x20 <= 'z') {
+		for p.pos < len(p.src) && (p.src[p.pos] == '_' || allDigits(p.src[p.pos:p.pos+1]) || 'a' <= p.src[p.pos]|0x20 && p.src[p.pos]|0x20 <= 'z') {
 			p.pos++
 		}
 	case next != 0 && strings.IndexByte("0123456789@*#?-$!", next) >= 0:
@@ -577,4 +577,4 @@ func assignment(w string) bool {
 	return false
 }
 
-var shells = set("sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "busybox", "eval", "source", ".")
+var shells = set(`sh bash dash zsh ksh mksh ash fish csh tcsh rbash busybox eval source .`)

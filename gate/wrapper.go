@@ -26,10 +26,7 @@ var plainWrappers = map[string]struct {
 
 // runners run their arguments, or a text, as a command, but with other rights, other arguments, elsewhere or often.
 // What they do is not what the inner command does, so they are never resolved.
-var runners = set("sudo", "doas", "su", "runuser", "pkexec", "xargs", "parallel", "watch", "strace", "ltrace", "script",
-	"expect", "ssh", "flock", "chroot", "unshare", "nsenter", "taskset", "chrt", "setarch", "setpriv", "capsh", "systemd-run",
-	"bwrap", "firejail", "entr", "trap", "coproc", "at", "batch", "tmux", "screen", "alias", "env", "exec", "command",
-	"builtin", "nohup", "setsid", "nice", "ionice", "timeout", "stdbuf", "time")
+var runners = set(`sudo doas su runuser pkexec xargs parallel watch strace ltrace script expect ssh flock chroot unshare nsenter taskset chrt setarch setpriv capsh systemd-run bwrap firejail entr trap coproc at batch tmux screen alias env exec command builtin nohup setsid nice ionice timeout stdbuf time`)
 
 // unwrap looks for the command that words[0] will run, and adds it. Where the whole effect of the wrapper is that command,
 // pt is emptied; else pt stays, to be allowed by a rule of its own.
@@ -142,12 +139,4 @@ func join(words []word) (string, bool) {
 		known = known && w.known
 	}
 	return b.String(), known
-}
-
-func set(names ...string) map[string]bool {
-	m := make(map[string]bool, len(names))
-	for _, n := range names {
-		m[n] = true
-	}
-	return m
 }
