@@ -70,6 +70,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 var commands = []func() *cobra.Command{
 	newApprove,
 	newAudit,
+	newMCP,
 	newVersion,
 }
 

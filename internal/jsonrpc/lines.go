@@ -297,15 +297,21 @@ func (l *Lines) send(data []byte) error {
 	return nil
 }
 
-// Close writes what is queued as far as the other side takes it within two seconds, then closes both streams.
-func (l *Lines) Close() error {
+// CloseWrite writes what is queued as far as the other side takes it in time, then closes the stream to it. Reading goes on.
+func (l *Lines) CloseWrite() error {
 	l.mu.Lock()
 	l.closing = true
+	l.freed()
 	l.mu.Unlock()
 	l.poke()
 	select {
 	case <-l.done:
 	case <-time.After(flushWithin):
 	}
-	return errors.Join(l.out.Close(), l.inc.Close())
+	return l.out.Close()
+}
+
+// Close is CloseWrite, and ends reading.
+func (l *Lines) Close() error {
+	return errors.Join(l.CloseWrite(), l.inc.Close())
 }

@@ -105,7 +105,7 @@ type answer struct {
 	err     error
 }
 
-// Open reserves an id for a request. The caller must send it with [Call.Do] or forget it with [Call.Forget].
+// Open reserves an id for a request. The caller must send it ([Call.Do]) or forget it ([Call.Forget]).
 func (p *Peer) Open(data any) (*Call, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,15 +130,19 @@ func (p *Peer) Find(id ID) (*Call, bool) {
 	return call, ok
 }
 
-// Do sends the request and waits for its answer: a response, which may carry an error. An answer that came but could not be
-// read is a [*BadMessage]; the end of the connection is [ErrClosed]. When ctx ends first the request is forgotten: a late
-// answer is dropped and counted.
-func (c *Call) Do(ctx context.Context, method string, params strictjson.Value, extra ...strictjson.Member) (Message, error) {
+// Send sends the request. After an error it is forgotten.
+func (c *Call) Send(ctx context.Context, method string, params strictjson.Value, extra ...strictjson.Member) error {
 	err := c.peer.transport.Write(ctx, Message{Kind: Request, ID: c.ID, Method: method, Params: params, Extra: extra})
 	if err != nil {
 		c.Forget()
-		return Message{}, err
 	}
+	return err
+}
+
+// Wait waits for the answer: a response, which may carry an error. An answer that came but could not be read is a
+// [*BadMessage]; the end of the connection is [ErrClosed]. When ctx ends first the request is forgotten: a late answer is
+// dropped and counted.
+func (c *Call) Wait(ctx context.Context) (Message, error) {
 	select {
 	case a := <-c.answer:
 		return a.message, a.err
@@ -146,6 +150,14 @@ func (c *Call) Do(ctx context.Context, method string, params strictjson.Value, e
 		c.Forget()
 		return Message{}, ctx.Err()
 	}
+}
+
+// Do is Send and Wait.
+func (c *Call) Do(ctx context.Context, method string, params strictjson.Value, extra ...strictjson.Member) (Message, error) {
+	if err := c.Send(ctx, method, params, extra...); err != nil {
+		return Message{}, err
+	}
+	return c.Wait(ctx)
 }
 
 // Forget drops the request; an answer to it is no longer expected.

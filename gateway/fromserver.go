@@ -1,0 +1,216 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Bounds of what a server may send unasked.
+const (
+	maxAsked   = 64                     // requests to the client that are open
+	maxKept    = 1024                   // progress tokens of tasks
+	changeGap  = 250 * time.Millisecond // between two notifications that say the same
+	maxChanges = 1024                   // different things that may change within a gap
+)
+
+// unasked is the state of what a server sends unasked.
+type unasked struct {
+	sound atomic.Bool // it has answered something
+	talk  bucket      // lines on standard error, noise
+	news  bucket      // notifications
+
+	mu      sync.Mutex
+	asked   map[string]*asked    // its open requests to the client, by the key of its id
+	tokens  map[string]taskToken // of requests that became tasks, by the key of our own token
+	changes map[string]*change
+}
+
+func (fs *unasked) init() {
+	fs.talk, fs.news = bucket{burst: 500, rate: 100}, bucket{burst: 2000, rate: 500}
+	fs.asked, fs.changes = map[string]*asked{}, map[string]*change{}
+	fs.tokens = map[string]taskToken{}
+}
+
+// taskToken is a progress token of the client that outlives its request.
+type taskToken struct {
+	progress strictjson.Value
+	tool     string
+}
+
+// asked is a request of a server that waits for the client.
+type asked struct {
+	link     *link
+	progress strictjson.Value // the server's own token; absent if it wants no progress
+	cancel   context.CancelCauseFunc
+}
+
+// bad notes a message of the server that could not be read and answers nothing.
+func (l *link) bad(b *jsonrpc.BadMessage) {
+	l.up.s.log.Warn("unreadable message from a server", "server", l.up.name(), "why", b.Err)
+	if b.Request && !b.ID.IsZero() {
+		l.peer.Reply(atOnce, b.ID, strictjson.Value{}, ownError(jsonrpc.CodeInvalidRequest, "%v", b.Err))
+	}
+}
+
+// hear takes a request or notification of the server.
+func (l *link) hear(m jsonrpc.Message) {
+	s := l.up.s
+	s.counts.members.Add(int64(len(m.Extra))) // beside the members of JSON-RPC; they end here
+	if !KnownMethod(m.Method, true, m.Kind == jsonrpc.Notification) {
+		s.counts.unknown.Add(1)
+		if l.talk.take() {
+			s.log.Warn("a server used a method the gateway does not know", "server", l.up.name(), "method", cleanLine(m.Method))
+		}
+		if m.Kind == jsonrpc.Request {
+			l.refuse(m, jsonrpc.CodeMethodNotFound, "no such method")
+		}
+		return
+	}
+	if m.Kind == jsonrpc.Request {
+		l.request(m)
+	} else {
+		l.notification(m)
+	}
+}
+
+func (l *link) refuse(m jsonrpc.Message, code int, why string) {
+	l.peer.Reply(atOnce, m.ID, strictjson.Value{}, ownError(code, "%s", why))
+}
+
+// request passes a request of the server on to the client, if the client said that it takes such.
+func (l *link) request(m jsonrpc.Message) {
+	s := l.up.s
+	key := m.ID.Key()
+	switch {
+	case !s.takes(m):
+		s.record(audit.Event{Kind: audit.Refusal, Server: l.up.name(), Tool: m.Method, Reason: "capability"})
+		l.refuse(m, jsonrpc.CodeMethodNotFound, "the client does not take this request")
+		return
+	case s.ctx.Err() != nil:
+		return
+	}
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	a := &asked{link: l, progress: m.Params.Get("_meta").Get("progressToken"), cancel: cancel}
+	l.mu.Lock()
+	open, twice := len(l.asked), l.asked[key] != nil
+	if open < maxAsked && !twice {
+		l.asked[key] = a
+	}
+	l.mu.Unlock()
+	switch {
+	case twice:
+		cancel(nil)
+		l.refuse(m, jsonrpc.CodeInvalidRequest, "a request with this id is still open")
+		return
+	case open >= maxAsked:
+		cancel(nil)
+		s.counts.flood.Add(1)
+		l.refuse(m, jsonrpc.CodeInternal, "too many requests are open")
+		return
+	}
+	s.work.Go(func() {
+		defer func() {
+			cancel(nil)
+			l.mu.Lock()
+			delete(l.asked, key)
+			l.mu.Unlock()
+		}()
+		result, failure := l.ask(ctx, a, m)
+		l.stirred()
+		if ctx.Err() == nil {
+			l.peer.Reply(s.ctx, m.ID, result, failure)
+		}
+	})
+}
+
+// ask puts the server's request to the client.
+func (l *link) ask(ctx context.Context, a *asked, m jsonrpc.Message) (result, failure strictjson.Value) {
+	s := l.up.s
+	about := About{Method: m.Method, Version: s.agreed()}
+	t := l.up.treat.Request(about, m.Params)
+	s.observe(l.up, about, t, m.Params)
+	if t.Refused != nil {
+		s.record(audit.Event{Kind: audit.Refusal, Server: l.up.name(), Tool: m.Method, Reason: "treatment", Text: t.Refused.Error()})
+		return strictjson.Value{}, ownError(codeRefused, "%v", t.Refused)
+	}
+	call, err := s.client.Open(a)
+	if err != nil {
+		return strictjson.Value{}, ownError(jsonrpc.CodeInternal, "%v", err)
+	}
+	params := t.Value
+	if a.progress.Kind() != strictjson.KindAbsent {
+		params = params.With("_meta", params.Get("_meta").With("progressToken", call.ID.Value()))
+	}
+	answer, err := call.Do(ctx, m.Method, params)
+	if err == nil {
+		return answer.Result, answer.Error
+	}
+	if gone, ok := context.Cause(ctx).(errCancelled); ok {
+		about := About{Method: "notifications/cancelled"}
+		if t := l.up.treat.Notification(about, gone.params); t.Refused == nil {
+			s.client.Notify(s.ctx, about.Method, t.Value.With("requestId", call.ID.Value()))
+		}
+	}
+	return strictjson.Value{}, ownError(jsonrpc.CodeInternal, "the client did not answer: %v", err)
+}
+
+// stopAsking gives up the requests of a server that ended.
+func (l *link) stopAsking() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.asked {
+		a.cancel(errCancelled{strictjson.Object(
+			strictjson.Member{Name: "requestId", Value: strictjson.Number("0")},
+			strictjson.Member{Name: "reason", Value: strictjson.String("the server ended")})})
+	}
+}
+
+// takes says whether the client declared that it takes the request.
+func (s *session) takes(m jsonrpc.Message) bool {
+	s.mu.Lock()
+	hello, modern := s.hello, s.modern
+	s.mu.Unlock()
+	if modern || hello.Kind() == strictjson.KindAbsent { // since 2026-07-28 servers make no requests; before initialize neither
+		return false
+	}
+	capabilities := hello.Get("capabilities")
+	switch m.Method {
+	case "ping":
+		return true
+	case "sampling/createMessage":
+		return capabilities.Get("sampling").Kind() == strictjson.KindObject
+	case "elicitation/create":
+		e := capabilities.Get("elicitation")
+		if m.Params.Get("mode").Str() == "url" {
+			return e.Get("url").Kind() == strictjson.KindObject
+		}
+		return e.Kind() == strictjson.KindObject && (e.Len() == 0 || e.Get("form").Kind() == strictjson.KindObject)
+	case "roots/list":
+		return capabilities.Get("roots").Kind() == strictjson.KindObject
+	case "tasks/get", "tasks/result", "tasks/list", "tasks/cancel":
+		return capabilities.Get("tasks").Kind() == strictjson.KindObject
+	}
+	return false
+}
+
+func (s *session) agreed() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// stirred starts the time-outs of open calls anew: the server is at work for one of them.
+func (l *link) stirred() {
+	s := l.up.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.flights {
+		f.alive()
+	}
+}

@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+)
+
+// Server is one MCP server behind the gateway.
+type Server struct {
+	Source           // its name, and how its messages are treated
+	Command []string // program and arguments
+	Env     []string // NAME=value, beside the allow-listed ones of [BaseEnv]
+	PassEnv []string // names of variables of the gateway's own environment that it gets too
+	Dir     string   // working folder; "" = the gateway's
+	// CallTimeout is how long a call may take; progress starts it anew. 0 = [DefaultCallTimeout], negative = for ever.
+	CallTimeout time.Duration
+}
+
+// DefaultCallTimeout is beyond what clients wait by default (one minute for the official SDKs).
+const DefaultCallTimeout = 10 * time.Minute
+
+// Options are the options of [NewGateway].
+type Options struct {
+	Servers []Server
+
+	// Launch starts a server. nil = [Exec]: an ordinary process with an environment of its own and no further walls.
+	Launch func(ctx context.Context, s Server) (*Process, error)
+
+	// Log is told what was dropped, refused and restarted, and what servers write to standard error; nil = nobody.
+	// It gets words of servers: cleaned, cut and as values only.
+	Log *slog.Logger
+
+	// Policy judges each tool call; nil = every call is let through.
+	Policy *gate.Policy
+	// Ask puts a question to a person who is out of the agent's reach, and returns what was answered; nil = nobody is there,
+	// so the answer is no.
+	Ask func(ctx context.Context, c gate.Call, d gate.Decision) (gate.Answer, error)
+	// Audit keeps the decisions; nil = nobody does. A decision that cannot be written is Deny.
+	Audit *audit.Log
+	// Screen looks at each text before it is framed; nil = nobody does. An error refuses the whole message, in words fit for
+	// the client.
+	Screen func(ctx context.Context, call Screened) (text string, err error)
+}
+
+// Screened is what a screen is asked about: a text of a server, and the request it answers.
+type Screened struct {
+	Server, Method, Tool string
+	Request              []string // the string arguments of the request
+	Where, Text          string   // the text, and where it stands
+}
+
+// Gateway stands between clients and servers. One Gateway serves any number of sessions.
+type Gateway struct {
+	opt   Options
+	names []string
+}
+
+// serverName is what a server may be called: it becomes part of tool names.
+var serverName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,31}$`)
+
+// NewGateway checks the options.
+func NewGateway(opt Options) (*Gateway, error) {
+	if len(opt.Servers) == 0 {
+		return nil, errors.New("gateway: no server is given")
+	}
+	g := &Gateway{opt: opt}
+	g.opt.Servers = slices.Clone(opt.Servers)
+	for i, s := range g.opt.Servers {
+		switch {
+		case !serverName.MatchString(s.Server):
+			return nil, fmt.Errorf("gateway: server name %q: use 1 to 32 letters, digits, - and _, starting with a letter or digit", s.Server)
+		case slices.Contains(g.names, s.Server):
+			return nil, fmt.Errorf("gateway: two servers are named %s", s.Server)
+		case len(s.Command) == 0:
+			return nil, fmt.Errorf("gateway: server %s has no command", s.Server)
+		}
+		g.names = append(g.names, s.Server)
+		if s.CallTimeout == 0 {
+			g.opt.Servers[i].CallTimeout = DefaultCallTimeout
+		}
+	}
+	if g.opt.Launch == nil {
+		g.opt.Launch = Exec
+	}
+	if g.opt.Log == nil {
+		g.opt.Log = slog.New(slog.DiscardHandler)
+	}
+	return g, nil
+}
+
+// Client is one client session.
+type Client struct {
+	Transport jsonrpc.Transport
+	// Principal is who the client is, where that is known: it narrows what the gate allows.
+	Principal string
+	// Gone says that the client can read nothing any more, so that nothing need be finished for it. nil = not known.
+	Gone func() bool
+}
+
+// Serve runs one client session: it returns when the client has ended and no process of the session is left. The error is
+// nil when the client ended in order.
+func (g *Gateway) Serve(ctx context.Context, c Client) error {
+	return newSession(g, c).run(ctx)
+}

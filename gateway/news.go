@@ -1,0 +1,243 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// notification passes a notification of the server on to the client: only with tokens and subscriptions that the client
+// opened, at a bounded rate, and what only says "something changed" at most once in a while.
+func (l *link) notification(m jsonrpc.Message) {
+	s := l.up.s
+	if m.Method == "notifications/cancelled" {
+		l.cancelled(m)
+		return
+	}
+	about := About{Method: m.Method, Version: s.agreed()}
+	mapped, allowed := l.addressee(m, &about)
+	if !allowed {
+		l.up.stats.Unsolicited.Add(1)
+		return
+	}
+	switch m.Method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
+		l.changed(m, about, mapped)
+		return
+	}
+	if !l.news.take() {
+		s.counts.flood.Add(1)
+		return
+	}
+	l.pass(m, about, mapped)
+}
+
+// pass treats a notification and sends it on.
+func (l *link) pass(m jsonrpc.Message, about About, mapped func(strictjson.Value) strictjson.Value) {
+	s := l.up.s
+	t := l.up.treat.Notification(about, m.Params)
+	s.observe(l.up, about, t, m.Params)
+	if t.Refused != nil {
+		s.log.Warn("a notification is not passed on", "server", l.up.name(), "method", m.Method, "why", t.Refused)
+		return
+	}
+	params := t.Value
+	if mapped != nil {
+		params = mapped(params)
+	}
+	if params.Len() == 0 && m.Params.Kind() == strictjson.KindAbsent {
+		params = strictjson.Value{}
+	}
+	s.client.Notify(s.ctx, m.Method, params)
+}
+
+const metaSubscription = "io.modelcontextprotocol/subscriptionId"
+
+func mapSubscription(v strictjson.Value, id jsonrpc.ID) strictjson.Value {
+	return v.With("_meta", v.Get("_meta").With(metaSubscription, id.Value()))
+}
+
+// addressee finds what a notification belongs to, and how its token or subscription id is mapped to the client's. false: it
+// belongs to nothing that the client opened.
+func (l *link) addressee(m jsonrpc.Message, about *About) (mapped func(strictjson.Value) strictjson.Value, allowed bool) {
+	if m.Method == "notifications/progress" {
+		token, _ := jsonrpc.NewID(m.Params.Get("progressToken"))
+		theirs := strictjson.Value{}
+		if call, ok := l.peer.Find(token); ok && call.Data != nil {
+			f := call.Data.(*flight)
+			f.alive()
+			theirs = f.progress
+			about.Name = f.Params.Get("name").Str()
+		} else {
+			l.mu.Lock()
+			kept := l.tokens[token.Key()]
+			l.mu.Unlock()
+			theirs, about.Name = kept.progress, kept.tool
+		}
+		return func(v strictjson.Value) strictjson.Value { return v.With("progressToken", theirs) }, theirs.Kind() != strictjson.KindAbsent
+	}
+	sub := m.Params.Get("_meta").Get(metaSubscription)
+	if sub.Kind() == strictjson.KindAbsent {
+		l.up.s.mu.Lock()
+		defer l.up.s.mu.Unlock()
+		needs := l.up.s.modern && subscribable(m.Method)
+		return nil, !needs
+	}
+	id, _ := jsonrpc.NewID(sub)
+	call, ok := l.peer.Find(id)
+	if !ok || call.Data == nil {
+		return nil, false
+	}
+	f := call.Data.(*flight)
+	if f.listen == nil || !f.listen.allows(m) {
+		return nil, false
+	}
+	return func(v strictjson.Value) strictjson.Value { return mapSubscription(v, f.ID) }, true
+}
+
+// subscribable says which notifications come only to those who asked for them, since 2026-07-28.
+func subscribable(method string) bool {
+	switch method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
+		"notifications/resources/updated", "notifications/subscriptions/acknowledged":
+		return true
+	}
+	return false
+}
+
+// listen is a subscription of the client (2026-07-28).
+type listen struct {
+	mu    sync.Mutex
+	acked bool
+	asked strictjson.Value
+}
+
+func newListen(filter strictjson.Value) *listen { return &listen{asked: filter} }
+
+// allows says whether a notification belongs to the subscription: of a kind asked for, and after the acknowledgement.
+func (n *listen) allows(m jsonrpc.Message) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch m.Method {
+	case "notifications/subscriptions/acknowledged":
+		first := !n.acked
+		n.acked = true
+		return first
+	case "notifications/tools/list_changed":
+		return n.acked && n.asked.Get("toolsListChanged").Bool()
+	case "notifications/prompts/list_changed":
+		return n.acked && n.asked.Get("promptsListChanged").Bool()
+	case "notifications/resources/list_changed":
+		return n.acked && n.asked.Get("resourcesListChanged").Bool()
+	case "notifications/resources/updated":
+		uri := m.Params.Get("uri").Str()
+		for _, asked := range n.asked.Get("resourceSubscriptions").Elems() {
+			if n.acked && asked.Str() == uri {
+				return true
+			}
+		}
+		return false
+	}
+	return n.acked
+}
+
+// cancelled gives up a request that the server made, or ends a subscription of the client: nothing else may it cancel.
+func (l *link) cancelled(m jsonrpc.Message) {
+	id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
+	l.mu.Lock()
+	a := l.asked[id.Key()]
+	l.mu.Unlock()
+	if a != nil {
+		a.cancel(errCancelled{m.Params})
+		return
+	}
+	if call, ok := l.peer.Find(id); ok && call.Data != nil {
+		if f := call.Data.(*flight); f.listen != nil {
+			call.Forget()
+			l.pass(m, About{Method: m.Method}, func(v strictjson.Value) strictjson.Value { return v.With("requestId", f.ID.Value()) })
+			f.cancel(errCancelled{})
+			return
+		}
+	}
+	l.up.stats.Unsolicited.Add(1)
+}
+
+// keepToken keeps the progress token of a request that became a task: progress goes on after its answer.
+func (l *link) keepToken(f *flight) {
+	if f.progress.Kind() == strictjson.KindAbsent {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for old := range l.tokens {
+		if len(l.tokens) < maxKept {
+			break
+		}
+		delete(l.tokens, old)
+	}
+	l.tokens[f.call.ID.Key()] = taskToken{f.progress, f.Params.Get("name").Str()}
+}
+
+// change is a thing that changed a moment ago.
+type change struct {
+	last    jsonrpc.Message
+	waiting bool // one more is to be told when the gap is over
+}
+
+// changed tells the client at once that something changed, and then not again before the gap is over.
+func (l *link) changed(m jsonrpc.Message, about About, mapped func(strictjson.Value) strictjson.Value) {
+	key := m.Method + "\n" + m.Params.Get("uri").Str() + "\n" + string(m.Params.Get("_meta").Get(metaSubscription).Append(nil))
+	l.mu.Lock()
+	if c := l.changes[key]; c != nil {
+		c.last, c.waiting = m, true
+		l.mu.Unlock()
+		return
+	}
+	if len(l.changes) >= maxChanges {
+		l.mu.Unlock()
+		l.up.s.counts.flood.Add(1)
+		return
+	}
+	l.changes[key] = &change{last: m}
+	l.mu.Unlock()
+	l.pass(m, about, mapped)
+	var over func()
+	over = func() {
+		l.mu.Lock()
+		c := l.changes[key]
+		waiting := c.waiting
+		c.waiting = false
+		if !waiting {
+			delete(l.changes, key)
+		}
+		l.mu.Unlock()
+		if waiting && l.up.s.ctx.Err() == nil {
+			l.pass(c.last, about, mapped)
+			time.AfterFunc(changeGap, over)
+		}
+	}
+	time.AfterFunc(changeGap, over)
+}
+
+// bucket bounds a rate: burst at once, then rate a second.
+type bucket struct {
+	burst, rate float64
+	mu          sync.Mutex
+	used        float64
+	at          time.Time
+}
+
+func (b *bucket) take() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	b.used = max(0, b.used-now.Sub(b.at).Seconds()*b.rate)
+	b.at = now
+	if b.used+1 > b.burst {
+		return false
+	}
+	b.used++
+	return true
+}

@@ -1,0 +1,310 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Bounds of a session. Honest clients stay far below each.
+const (
+	maxFlights = 1024             // requests of the client that are open
+	drainFor   = 10 * time.Second // what the open requests of a client that sends no more may still take
+	drainBlind = time.Second      // … where it is not known whether the client still reads
+)
+
+// Session numbers are for logs and the audit; they authorise nothing.
+var sessions atomic.Int64
+
+// session is one client and the servers it talks to, which nobody else talks to.
+type session struct {
+	g      *Gateway
+	id     string
+	log    *slog.Logger
+	who    string // the principal
+	client *jsonrpc.Peer
+	gone   func() bool
+	stats  jsonrpc.Stats
+	counts counts
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // the goroutines of requests, both ways
+
+	servers []*upstream
+
+	mu      sync.Mutex
+	flights map[string]*flight // the client's open requests, by the key of its id
+	last    chan struct{}      // closed when the request before has been sent on: requests keep their order
+	hello   strictjson.Value   // the params of the client's initialize; absent before, and for a client of 2026-07-28
+	version string             // what was agreed with a client that initialized
+	level   strictjson.Value   // the params of its last logging/setLevel, told again to a server that was restarted
+	modern  bool               // it spoke 2026-07-28
+
+	authority
+}
+
+// authority is what the session may do: it shrinks when untrusted text was read.
+type authority struct {
+	gate   sync.Mutex
+	state  gate.State
+	budget gate.Budget
+}
+
+// counts are what was dropped or refused in a session.
+type counts struct {
+	unknown  atomic.Int64 // messages of servers whose method no row of the table names
+	flood    atomic.Int64 // notifications over the rate
+	members  atomic.Int64 // members the treatment dropped
+	withheld atomic.Int64 // blocks and entries it withheld
+	restarts atomic.Int64
+}
+
+var (
+	errClientGone = errors.New("the client is gone")
+	errTimeout    = errors.New("the server did not answer in time")
+)
+
+func newSession(g *Gateway, c Client) *session {
+	id := "s" + itoa(sessions.Add(1))
+	s := &session{
+		g: g, id: id, log: g.opt.Log.With("session", id), who: c.Principal, gone: c.Gone,
+		flights: map[string]*flight{}, last: make(chan struct{}),
+	}
+	close(s.last)
+	s.client = jsonrpc.NewPeer(c.Transport, &s.stats)
+	for _, spec := range g.opt.Servers {
+		s.servers = append(s.servers, newUpstream(s, spec))
+	}
+	return s
+}
+
+// run serves the client until it ends, and then ends everything.
+func (s *session) run(ctx context.Context) error {
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	defer s.cancel(errClientGone)
+	ended := make(chan error, 1)
+	go func() { ended <- s.client.Run(s.ctx, s.hear, s.bad) }()
+	var err error
+	select {
+	case err = <-ended:
+		s.drain() // it may have closed its end only to say that no more will come
+	case <-ctx.Done(): // a read of standard input cannot be interrupted: that goroutine ends with the process
+	}
+	s.cancel(errClientGone)
+	var all sync.WaitGroup
+	for _, up := range s.servers {
+		all.Go(up.stop)
+	}
+	all.Wait()
+	s.work.Wait()
+	s.report()
+	if errors.Is(err, io.EOF) || errors.Is(err, jsonrpc.ErrClosed) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// drain lets the open requests of a client that sends no more come to their end.
+func (s *session) drain() {
+	limit := drainBlind
+	if s.gone != nil {
+		limit = drainFor
+	}
+	end := time.Now().Add(limit)
+	for time.Now().Before(end) && (s.gone == nil || !s.gone()) {
+		s.mu.Lock()
+		open := 0
+		for _, f := range s.flights {
+			if f.listen == nil {
+				open++
+			}
+		}
+		s.mu.Unlock()
+		if open == 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// report logs what the session lost, if anything.
+func (s *session) report() {
+	var lost []any
+	add := func(name string, n int64) {
+		if n > 0 {
+			lost = append(lost, name, n)
+		}
+	}
+	add("client_noise", s.stats.Noise.Load())
+	add("client_unreadable", s.stats.Bad.Load())
+	add("client_unsolicited", s.stats.Unsolicited.Load())
+	for _, up := range s.servers {
+		add(up.Server.Server+"_noise", up.stats.Noise.Load())
+		add(up.Server.Server+"_unreadable", up.stats.Bad.Load())
+		add(up.Server.Server+"_unsolicited", up.stats.Unsolicited.Load())
+	}
+	add("unknown_methods", s.counts.unknown.Load())
+	add("flood", s.counts.flood.Load())
+	add("members", s.counts.members.Load())
+	add("withheld", s.counts.withheld.Load())
+	add("restarts", s.counts.restarts.Load())
+	if len(lost) > 0 {
+		s.log.Info("session ended; dropped on the way", lost...)
+	} else {
+		s.log.Debug("session ended")
+	}
+}
+
+// bad answers a message of the client that could not be read.
+func (s *session) bad(b *jsonrpc.BadMessage) {
+	s.log.Warn("unreadable message from the client", "why", b.Err)
+	code := jsonrpc.CodeInvalidRequest
+	if errors.Is(b.Err, strictjson.ErrSyntax) || errors.Is(b.Err, strictjson.ErrNumber) || errors.Is(b.Err, strictjson.ErrTrailing) {
+		code = jsonrpc.CodeParse
+	}
+	s.reply(b.ID, strictjson.Value{}, ownError(code, "hearsay did not pass this message on: %v", b.Err))
+}
+
+// hear takes a request or notification of the client. It must not wait for an answer.
+func (s *session) hear(m jsonrpc.Message) {
+	if !KnownMethod(m.Method, false, m.Kind == jsonrpc.Notification) {
+		s.log.Warn("the client used a method the gateway does not know", "method", cleanLine(m.Method))
+		if m.Kind == jsonrpc.Request {
+			s.reply(m.ID, strictjson.Value{}, ownError(jsonrpc.CodeMethodNotFound, "hearsay passes no method that its table does not name, and %s is not in it", Quote(m.Method)))
+		}
+		return
+	}
+	if m.Params.Kind() != strictjson.KindAbsent && m.Params.Kind() != strictjson.KindObject {
+		if m.Kind == jsonrpc.Request {
+			s.reply(m.ID, strictjson.Value{}, ownError(jsonrpc.CodeInvalidParams, "params must be an object"))
+		}
+		return
+	}
+	if m.Kind == jsonrpc.Notification {
+		s.notification(m)
+		return
+	}
+	f, failure := s.open(m)
+	if failure.Kind() != strictjson.KindAbsent {
+		s.reply(m.ID, strictjson.Value{}, failure)
+		return
+	}
+	s.work.Go(func() {
+		defer s.close(f)
+		result, failure, answer := s.serve(f)
+		f.passTurn()
+		if answer {
+			s.reply(m.ID, result, failure)
+		}
+	})
+}
+
+// flight is one open request of the client.
+type flight struct {
+	jsonrpc.Message
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	started  time.Time
+	version  string           // the protocol version it is spoken in
+	progress strictjson.Value // the client's own token; absent if it wants no progress
+	listen   *listen          // of a subscriptions/listen
+	call     *jsonrpc.Call    // what it became at the server; nil until it is sent
+
+	turn, sent chan struct{} // the request before was sent; this one was
+	once       sync.Once
+	timer      *time.Timer // ends the call; nil = nothing does
+	patience   time.Duration
+}
+
+func (f *flight) passTurn() { f.once.Do(func() { close(f.sent) }) }
+
+// alive starts the time-out anew.
+func (f *flight) alive() {
+	if f.timer != nil {
+		f.timer.Reset(f.patience)
+	}
+}
+
+// errCancelled says that the client gave the request up.
+type errCancelled struct{ params strictjson.Value }
+
+func (errCancelled) Error() string { return "the client cancelled the request" }
+
+const metaVersion = "io.modelcontextprotocol/protocolVersion"
+
+func (s *session) open(m jsonrpc.Message) (*flight, strictjson.Value) {
+	meta := m.Params.Get("_meta")
+	f := &flight{Message: m, started: time.Now(), sent: make(chan struct{}), progress: meta.Get("progressToken"), version: meta.Get(metaVersion).Str()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := m.ID.Key()
+	switch {
+	case s.flights[key] != nil:
+		return nil, ownError(jsonrpc.CodeInvalidRequest, "a request with this id is still open")
+	case len(s.flights) >= maxFlights:
+		return nil, ownError(jsonrpc.CodeInternal, "more than %d requests are open", maxFlights)
+	}
+	if f.version == "" {
+		f.version = s.version
+	} else if m.Method != "initialize" {
+		s.modern = s.modern || s.hello.Kind() == strictjson.KindAbsent
+	}
+	if m.Method == "subscriptions/listen" {
+		f.listen = newListen(m.Params.Get("notifications"))
+	}
+	f.ctx, f.cancel = context.WithCancelCause(s.ctx)
+	s.flights[key] = f
+	f.turn, s.last = s.last, f.sent
+	return f, strictjson.Value{}
+}
+
+func (s *session) close(f *flight) {
+	f.cancel(nil)
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.flights, f.ID.Key())
+}
+
+// notification takes a notification of the client.
+func (s *session) notification(m jsonrpc.Message) {
+	switch m.Method {
+	case "notifications/cancelled":
+		id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
+		s.mu.Lock()
+		f := s.flights[id.Key()]
+		s.mu.Unlock()
+		if f != nil {
+			f.cancel(errCancelled{m.Params})
+		}
+		return
+	case "notifications/progress": // on a request that a server made of the client
+		id, _ := jsonrpc.NewID(m.Params.Get("progressToken"))
+		if call, ok := s.client.Find(id); ok {
+			if asked := call.Data.(*asked); asked.progress.Kind() != strictjson.KindAbsent {
+				asked.link.notify(m.Method, m.Params.With("progressToken", asked.progress), m.Extra)
+			}
+		}
+		return
+	}
+	for _, up := range s.servers { // initialized, roots/list_changed, tasks/status
+		up.tell(m)
+	}
+}
+
+// reply answers the client.
+func (s *session) reply(id jsonrpc.ID, result, failure strictjson.Value) {
+	if err := s.client.Reply(s.ctx, id, result, failure); err != nil {
+		s.log.Debug("the client took no answer", "why", err)
+	}
+}

@@ -1,0 +1,216 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// serve takes one request of the client through all stages, in the order that keeps the promises: what was judged is what is
+// sent; the decision is recorded before it takes effect; authority shrinks before the text that shrinks it leaves. The first
+// stage, reading strictly, is behind it (jsonrpc), so is the table of methods (hear). answer = false: the client wants none.
+func (s *session) serve(f *flight) (result, failure strictjson.Value, answer bool) {
+	// 2 Which server, under which name it knows the thing asked for.
+	up, params, about, failure := s.route(f)
+	if failure.Kind() != strictjson.KindAbsent {
+		return strictjson.Value{}, failure, true
+	}
+
+	// 3 Is what is asked for still what a person approved?
+	if err := up.pinned(f.ctx, about); err != nil {
+		s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Answer: "deny", Reason: "pin", Text: err.Error()})
+		return refusal(f, err.Error())
+	}
+
+	// 4, 5 May it happen? The decision is on record before anything is sent.
+	if f.Method == "tools/call" {
+		if reason := s.decide(f, up, about, params); reason != "" {
+			return refusal(f, reason)
+		}
+	}
+
+	// 6 Send what was judged: params as they were read, with names and tokens of our own.
+	link, err := up.ready(f.ctx, f.Method)
+	if err != nil {
+		return s.failed(f, up, nil, err)
+	}
+	call, err := link.peer.Open(f)
+	if err != nil {
+		return s.failed(f, up, nil, err)
+	}
+	f.call = call
+	if f.progress.Kind() != strictjson.KindAbsent {
+		params = params.With("_meta", params.Get("_meta").With("progressToken", call.ID.Value()))
+	}
+	select {
+	case <-f.turn: // requests reach the server in the order the client sent them
+	case <-f.ctx.Done():
+	}
+	f.limit(up.CallTimeout)
+	err = call.Send(f.ctx, f.Method, params, f.Extra...)
+	f.passTurn()
+	var m jsonrpc.Message
+	if err == nil {
+		m, err = call.Wait(f.ctx) // 7 read strictly, bounded, matched by its id
+	}
+	if err != nil {
+		return s.failed(f, up, link, err)
+	}
+	link.answered(f, about, m)
+
+	// 8, 9, 10 Screen each text, take authority for what was read, frame it.
+	var t Treated
+	if m.Error.Kind() != strictjson.KindAbsent {
+		t = up.treat.Error(about, m.Error)
+	} else {
+		t = up.treat.Result(about, m.Result)
+	}
+	s.observe(up, about, t, m.Result)
+	if t.Refused != nil {
+		s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Reason: "treatment", Text: t.Refused.Error()})
+		return refusal(f, t.Refused.Error())
+	}
+
+	// 11 On record, and out.
+	s.record(audit.Event{Kind: audit.Result, Server: up.name(), Tool: about.label(), Detail: t.detail(time.Since(f.started))})
+	if m.Error.Kind() != strictjson.KindAbsent {
+		return strictjson.Value{}, t.Value, true
+	}
+	return s.outgoing(f, up, t.Value), strictjson.Value{}, true
+}
+
+// decide asks the gate, and a person where the gate says so, and records the answer before it takes effect. It returns what
+// to tell the client if the call may not happen.
+func (s *session) decide(f *flight, up *upstream, about About, params strictjson.Value) (refused string) {
+	if s.g.opt.Policy == nil {
+		return ""
+	}
+	args, _ := params.Get("arguments").Any().(map[string]any)
+	c := gate.Call{Server: up.name(), Tool: about.Name, Args: args, Principal: s.who}
+	s.gate.Lock()
+	halted := s.budget.Halted()
+	d := s.g.opt.Policy.Decide(c, s.state)
+	s.gate.Unlock()
+	event := audit.Event{
+		Kind: audit.Decision, Server: c.Server, Tool: c.Tool, Answer: d.Answer.String(), Rule: d.Rule, Reason: string(d.Reason), Text: d.Text,
+		Shape: audit.Shape(args), Digest: audit.Digest(params.Get("arguments").Append(nil)),
+	}
+	if halted {
+		d = gate.Decision{Reason: gate.BudgetSpent}
+		event.Answer, event.Rule, event.Reason, event.Text = d.Answer.String(), "", string(d.Reason), ""
+	}
+	if err := s.record(event); err != nil {
+		return "This call was not made: the decision could not be recorded."
+	}
+	if d.Answer == gate.Ask {
+		f.passTurn() // others need not wait for the person
+		answer := gate.Deny
+		if s.g.opt.Ask != nil {
+			var err error
+			if answer, err = s.g.opt.Ask(f.ctx, c, d); err != nil {
+				s.log.Warn("asking a person", "why", err)
+				answer = gate.Deny
+			}
+		}
+		if answer == gate.Allow {
+			d.Answer = gate.Allow
+		} else {
+			d.Answer = gate.Deny
+		}
+		if err := s.record(audit.Event{Kind: audit.Approval, Server: c.Server, Tool: c.Tool, Answer: d.Answer.String(), Reason: string(d.Reason), Digest: event.Digest}); err != nil {
+			return "This call was not made: the decision could not be recorded."
+		}
+	}
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if d.Answer != gate.Allow {
+		s.budget, _ = s.budget.Spend(d)
+		return d.Reason.AgentText()
+	}
+	s.state = s.state.Commit(c)
+	return ""
+}
+
+// observe takes from the session's authority what reading an answer or message costs it.
+func (s *session) observe(up *upstream, about About, t Treated, raw strictjson.Value) {
+	s.counts.members.Add(int64(t.Dropped))
+	s.counts.withheld.Add(int64(t.Withheld))
+	for _, f := range t.Findings {
+		s.log.Debug("treated", "server", up.name(), "method", about.Method, "where", f.Where, "rule", f.Rule, "note", f.Note)
+	}
+	if s.g.opt.Policy == nil {
+		return
+	}
+	o := gate.Observation{Source: up.name(), Tool: about.Name, Trust: gate.Untrusted}
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if up.Trust == FirstParty {
+		o.Trust, o.Data = gate.FirstParty, raw.Any()
+		s.state = s.state.Observe(o)
+		return
+	}
+	before := s.state.Tainted()
+	o.Data = t.Structured.Any()
+	for i, text := range t.Texts {
+		o.Text = text.Text
+		s.state = s.state.Observe(o)
+		if i == 0 {
+			o.Data = nil
+		}
+	}
+	if !before && s.state.Tainted() {
+		s.record(audit.Event{Kind: audit.Taint, Server: up.name(), Tool: about.label()})
+	}
+}
+
+// record writes one event of this session to the audit log, if there is one.
+func (s *session) record(e audit.Event) error {
+	if s.g.opt.Audit == nil {
+		return nil
+	}
+	e.Session, e.Principal = s.id, s.who
+	var err error
+	if e.Kind == audit.Decision || e.Kind == audit.Approval || e.Kind == audit.Refusal || e.Kind == audit.Taint {
+		err = s.g.opt.Audit.Append(e) // durable before it takes effect
+	} else {
+		err = s.g.opt.Audit.Note(e)
+	}
+	if err != nil {
+		s.log.Error("writing the audit log", "why", err)
+	}
+	return err
+}
+
+// failed turns the end of a call without an answer into one, and gives up at the server what the client gave up.
+func (s *session) failed(f *flight, up *upstream, link *link, err error) (result, failure strictjson.Value, answer bool) {
+	cause := context.Cause(f.ctx)
+	cancelled, byClient := cause.(errCancelled)
+	if f.ctx.Err() != nil && link != nil && f.Method != "initialize" { // it must not be cancelled
+		params := cancelled.params
+		if !byClient {
+			params = strictjson.Object(strictjson.Member{Name: "reason", Value: strictjson.String(cause.Error())})
+		}
+		link.notify("notifications/cancelled", params.With("requestId", f.call.ID.Value()), nil)
+	}
+	switch bad := (*jsonrpc.BadMessage)(nil); {
+	case byClient, errors.Is(cause, errClientGone):
+		return strictjson.Value{}, strictjson.Value{}, false
+	case errors.Is(cause, errTimeout):
+		err = fmt.Errorf("server %s did not answer within %v", up.name(), up.CallTimeout)
+	case errors.As(err, &bad):
+		err = fmt.Errorf("the answer of server %s is refused: %v", up.name(), bad.Err)
+	case errors.Is(err, jsonrpc.ErrStuck):
+		err = fmt.Errorf("server %s does not read what it is sent", up.name())
+	case errors.Is(err, jsonrpc.ErrClosed):
+		err = fmt.Errorf("server %s ended before it answered; the next call starts it again", up.name())
+	}
+	s.log.Warn("a call failed", "server", up.name(), "method", f.Method, "why", err)
+	s.record(audit.Event{Kind: audit.Result, Server: up.name(), Tool: f.Method, Reason: "failed", Text: err.Error()})
+	return strictjson.Value{}, ownError(jsonrpc.CodeInternal, "%v", err), true
+}

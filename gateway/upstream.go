@@ -1,0 +1,364 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Bounds of a server's life.
+const (
+	greetFor      = 60 * time.Second // a restarted server may take so long to be ready
+	giveUpWriting = 30 * time.Second // a server that reads nothing for so long is given up
+	soundAfter    = 10 * time.Second // one that lived so long did not die at its start
+	maxBackoff    = 30 * time.Second
+	maxRemembered = 4096 // tasks, subscriptions
+)
+
+// upstream is one server as one client session sees it. It starts when it is first needed, and again when it is needed
+// after it ended.
+type upstream struct {
+	Server
+	s     *session
+	treat *Treater
+	stats jsonrpc.Stats
+
+	starting chan struct{} // held while a server is started
+
+	mu         sync.Mutex
+	link       *link // the server that runs; nil if none does
+	stopped    bool  // the session ends: nothing is started any more
+	failures   int   // starts in a row that came to nothing
+	notBefore  time.Time
+	tasks      map[string]string           // which tool a task runs
+	subscribed map[string]strictjson.Value // params of resources/subscribe, told again after a restart
+	pages      map[string]int
+}
+
+func newUpstream(s *session, spec Server) *upstream {
+	return &upstream{
+		Server: spec, s: s, treat: NewTreater(spec.Source), starting: make(chan struct{}, 1),
+		tasks: map[string]string{}, subscribed: map[string]strictjson.Value{}, pages: map[string]int{},
+	}
+}
+
+func (up *upstream) name() string { return up.Server.Server }
+
+// pinned says why a thing may not be used: it is not, or no longer, what a person approved.
+func (up *upstream) pinned(context.Context, About) error { return nil }
+
+// running returns the server that runs, nil if none does.
+func (up *upstream) running() *link {
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	return up.link
+}
+
+// ready returns a server that runs and was greeted, starting one if needed. A server that keeps ending is not started each
+// time it is asked for.
+func (up *upstream) ready(ctx context.Context, method string) (*link, error) {
+	if l := up.running(); l != nil {
+		return l, nil
+	}
+	select {
+	case up.starting <- struct{}{}:
+		defer func() { <-up.starting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	up.mu.Lock()
+	l, stopped, wait := up.link, up.stopped, time.Until(up.notBefore)
+	up.mu.Unlock()
+	switch {
+	case l != nil:
+		return l, nil
+	case stopped:
+		return nil, errClientGone
+	case wait > 0:
+		return nil, fmt.Errorf("server %s keeps ending; it is started again at the earliest in %v", up.name(), wait.Round(time.Second/10))
+	}
+	l, err := up.start(ctx)
+	if err != nil {
+		up.failed()
+		return nil, err
+	}
+	up.s.mu.Lock()
+	hello := up.s.hello
+	up.s.mu.Unlock()
+	if hello.Kind() != strictjson.KindAbsent && method != "initialize" {
+		up.s.counts.restarts.Add(1)
+		if err := l.greet(ctx, hello); err != nil {
+			l.shut()
+			return nil, err
+		}
+	}
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	select {
+	case <-l.closed:
+		return nil, fmt.Errorf("server %s ended while it started", up.name())
+	default:
+	}
+	if up.stopped {
+		go l.shut()
+		return nil, errClientGone
+	}
+	up.link = l
+	return l, nil
+}
+
+// failed notes a start that came to nothing.
+func (up *upstream) failed() {
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	up.failures++
+	if up.failures > 1 { // the first is tried again at once
+		up.notBefore = time.Now().Add(min(time.Second<<min(up.failures-2, 10), maxBackoff))
+	}
+}
+
+// stop ends the server for good.
+func (up *upstream) stop() {
+	up.mu.Lock()
+	up.stopped = true
+	l := up.link
+	up.mu.Unlock()
+	if l != nil {
+		l.shut()
+	}
+	up.starting <- struct{}{} // a start under way has seen that, and ended what it started
+	<-up.starting
+}
+
+// tell passes on a notification of the client; a server that does not run needs none.
+func (up *upstream) tell(m jsonrpc.Message) {
+	if l := up.running(); l != nil {
+		l.notify(m.Method, m.Params, m.Extra)
+	}
+}
+
+// taskTool returns the tool that a task runs.
+func (up *upstream) taskTool(id string) string {
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	return up.tasks[id]
+}
+
+// link is one running server process.
+type link struct {
+	up     *upstream
+	peer   *jsonrpc.Peer
+	lines  *jsonrpc.Lines
+	proc   *Process
+	since  time.Time
+	ended  chan struct{} // the process has ended
+	closed chan struct{} // and all it said was read
+	unasked
+}
+
+func (up *upstream) start(ctx context.Context) (*link, error) {
+	proc, err := up.s.g.opt.Launch(ctx, up.Server)
+	if err != nil {
+		return nil, err
+	}
+	log := up.s.log.With("server", up.name())
+	log.Debug("server started")
+	l := &link{up: up, proc: proc, since: time.Now(), ended: make(chan struct{}), closed: make(chan struct{})}
+	l.unasked.init()
+	l.lines = jsonrpc.NewLines(proc.Stdout, proc.Stdin, jsonrpc.LineOptions{
+		// Twins and lone surrogates cost a server's message only what the treatment drops, not the call.
+		JSON:   strictjson.Limits{KeepCaseTwins: true, RepairSurrogates: true},
+		Stats:  &up.stats,
+		GiveUp: giveUpWriting,
+		Noise:  func(line string) { l.words("stdout", line) },
+	})
+	l.peer = jsonrpc.NewPeer(l.lines, &up.stats)
+	var output sync.WaitGroup
+	output.Go(func() {
+		err := l.peer.Run(context.WithoutCancel(up.s.ctx), l.hear, l.bad)
+		log.Debug("server's output ended", "why", err)
+		l.lost()
+		l.proc.end(func() { l.lines.CloseWrite() }, l.ended)
+	})
+	output.Go(l.listenToErrors)
+	go func() {
+		how := proc.Wait()
+		close(l.ended)
+		log.Info("server ended", "how", how)
+		time.AfterFunc(closeGrace, func() { // a process that left the group may hold its output open
+			l.lines.Close()
+			proc.Stderr.Close()
+		})
+		output.Wait()
+		l.lines.Close()
+		proc.Stderr.Close()
+		close(l.closed)
+	}()
+	return l, nil
+}
+
+// lost takes a server that ended off its place, and remembers whether it lived.
+func (l *link) lost() {
+	l.stopAsking()
+	l.up.mu.Lock()
+	if l.up.link == l {
+		l.up.link = nil
+	}
+	sound := l.sound.Load() && time.Since(l.since) > soundAfter
+	if sound {
+		l.up.failures = 0
+	}
+	stopped := l.up.stopped
+	l.up.mu.Unlock()
+	if !sound && !stopped {
+		l.up.failed()
+	}
+}
+
+// shut ends the server in order, and returns when nothing of it is left.
+func (l *link) shut() {
+	l.proc.end(func() { l.lines.CloseWrite() }, l.ended)
+	<-l.closed
+}
+
+// greet initializes a server that was started again as its client initialized the first.
+func (l *link) greet(ctx context.Context, hello strictjson.Value) error {
+	ctx, cancel := context.WithTimeout(ctx, greetFor)
+	defer cancel()
+	s := l.up.s
+	ask := func(method string, params strictjson.Value) (strictjson.Value, error) {
+		call, err := l.peer.Open(nil)
+		if err != nil {
+			return strictjson.Value{}, fmt.Errorf("server %s ended while it started", l.up.name())
+		}
+		m, err := call.Do(ctx, method, params)
+		switch {
+		case errors.Is(err, jsonrpc.ErrClosed):
+			return strictjson.Value{}, fmt.Errorf("server %s ended while it started", l.up.name())
+		case err != nil:
+			return strictjson.Value{}, fmt.Errorf("starting server %s again: %w", l.up.name(), err)
+		case m.Error.Kind() != strictjson.KindAbsent:
+			return strictjson.Value{}, fmt.Errorf("server %s refused %s when it was started again", l.up.name(), method)
+		}
+		return m.Result, nil
+	}
+	result, err := ask("initialize", hello)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	version, level := s.version, s.level
+	s.mu.Unlock()
+	if got := result.Get("protocolVersion").Str(); got != version {
+		return fmt.Errorf("server %s came back with another protocol version: %s", l.up.name(), Quote(got))
+	}
+	l.notify("notifications/initialized", strictjson.Value{}, nil)
+	if level.Kind() != strictjson.KindAbsent {
+		ask("logging/setLevel", level) // a server that forgot how to log still serves
+	}
+	l.up.mu.Lock()
+	var subscribed []strictjson.Value
+	for _, params := range l.up.subscribed {
+		subscribed = append(subscribed, params)
+	}
+	l.up.mu.Unlock()
+	for _, params := range subscribed {
+		ask("resources/subscribe", params)
+	}
+	return nil
+}
+
+// atOnce is a context that waits for nothing: what cannot be queued is dropped.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// notify tells the server something. It does not wait: a server that reads nothing must not hold up the client.
+func (l *link) notify(method string, params strictjson.Value, extra []strictjson.Member) {
+	if err := l.peer.Notify(atOnce, method, params, extra...); err != nil {
+		l.up.s.counts.flood.Add(1)
+		l.up.s.log.Debug("a notification was dropped", "server", l.up.name(), "method", method)
+	}
+}
+
+// answered remembers what an answer says about the session: what was agreed, and what a restart must tell again.
+func (l *link) answered(f *flight, about About, m jsonrpc.Message) {
+	l.sound.Store(true)
+	if m.Error.Kind() != strictjson.KindAbsent {
+		return
+	}
+	s, up := l.up.s, l.up
+	switch f.Method {
+	case "initialize":
+		s.mu.Lock()
+		s.hello, s.version, s.modern = f.Params, m.Result.Get("protocolVersion").Str(), false
+		s.mu.Unlock()
+	case "logging/setLevel":
+		s.mu.Lock()
+		s.level = f.Params
+		s.mu.Unlock()
+	case "resources/subscribe":
+		remember(up, up.subscribed, about.URI, f.Params)
+	case "resources/unsubscribe":
+		up.mu.Lock()
+		delete(up.subscribed, about.URI)
+		up.mu.Unlock()
+	case "tools/call":
+		task := m.Result.Get("task").Get("taskId").Str()
+		if task == "" {
+			task = m.Result.Get("taskId").Str()
+		}
+		if task != "" {
+			remember(up, up.tasks, task, about.Name)
+			l.keepToken(f)
+		}
+	}
+}
+
+// remember keeps a value within bounds: when there are too many, an arbitrary one goes.
+func remember[V any](up *upstream, m map[string]V, key string, value V) {
+	if len(key) > maxURI {
+		return
+	}
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	for old := range m {
+		if len(m) < maxRemembered {
+			break
+		}
+		delete(m, old)
+	}
+	m[key] = value
+}
+
+// listenToErrors drains the server's standard error, whatever it writes, so that it never blocks on it.
+func (l *link) listenToErrors() {
+	in := bufio.NewReaderSize(l.proc.Stderr, 4<<10)
+	for {
+		line, more, err := in.ReadLine()
+		if len(line) > 0 {
+			l.words("stderr", string(line))
+		}
+		for more && err == nil { // the rest of a line too long to log
+			_, more, err = in.ReadLine()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// words logs what a server wrote that is no message, at a bounded rate.
+func (l *link) words(stream, line string) {
+	if l.talk.take() {
+		l.up.s.log.Info("server wrote", "server", l.up.name(), "stream", stream, "text", cleanLine(line))
+	}
+}
