@@ -1,3 +1,5 @@
+//go:build !linux || !(amd64 || arm64)
+
 package sandbox
 
 import (
@@ -6,13 +8,17 @@ import (
 	"runtime"
 )
 
-// Main must be called first in main.
+// Main must be called first in main. On this platform it does nothing.
 func Main() {}
 
-// Start makes a sandbox.
-func Start(ctx context.Context, spec Spec) (*Process, error) {
+// Start refuses: there is no sandbox for this platform.
+func Start(_ context.Context, spec Spec) (*Process, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	return nil, &LayerError{Layer: "platform", Err: fmt.Errorf("there is no sandbox for %s/%s yet", runtime.GOOS, runtime.GOARCH)}
+	return nil, &LayerError{
+		Layer:  "platform",
+		Err:    fmt.Errorf("there is no sandbox for %s on %s", runtime.GOOS, runtime.GOARCH),
+		Remedy: "Run it on Linux (amd64, arm64), in a virtual machine if need be",
+	}
 }

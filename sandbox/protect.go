@@ -1,11 +1,114 @@
 package sandbox
 
-// protectedDirs and protectedFiles are what no sandbox may change in a project: what a program outside would run or obey
-// without asking. Their names are held even when absent; see hold.
-var protectedDirs = []string{".git/hooks"}
+import (
+	"path/filepath"
+	"slices"
+)
 
-// Protected names what a project that is open for writing still holds read-only, relative to the project.
-func Protected() []string { return protectedDirs }
+// guard is a path in a project that no sandbox may change: what a program outside runs or obeys without asking again.
+type guard struct {
+	path string
+	dir  bool
+	hold bool   // made when absent, held for the run, and removed afterwards; see hold
+	text string // content of a held file: what its reader takes for nothing
+}
 
-// Hidden names the folders and files of home that stay invisible even inside a listed path.
-func Hidden(home string) []string { return nil }
+// guards are relative to the project. What is below a guarded folder is guarded with it.
+var guards = []guard{
+	// git runs hooks, and commands that its configuration and attributes name, when anybody asks for a status.
+	{path: ".git/hooks", dir: true, hold: true},
+	{path: ".git/config"},
+	{path: ".git/config.worktree"},
+	{path: ".git/info", dir: true, hold: true},
+	{path: ".git/worktrees", dir: true, hold: true}, // where the common folder of other work trees is
+	{path: ".git/modules", dir: true, hold: true},   // configuration and hooks of submodules
+	{path: ".git/commondir"},
+	{path: ".gitmodules"},
+	{path: ".husky", dir: true},
+	{path: ".githooks", dir: true},
+	{path: ".pre-commit-config.yaml"},
+	{path: "lefthook.yml"},
+
+	// Agents and editors start servers, tasks and hooks that these name.
+	{path: ".mcp.json", hold: true, text: "{\"mcpServers\": {}}\n"},
+	{path: ".claude", dir: true, hold: true},
+	{path: ".cursor", dir: true, hold: true},
+	{path: ".vscode", dir: true, hold: true},
+	{path: ".codex", dir: true, hold: true},
+	{path: ".gemini", dir: true, hold: true},
+	{path: ".idea", dir: true},
+	{path: ".zed", dir: true},
+	{path: ".windsurf", dir: true},
+	{path: ".roo", dir: true},
+	{path: ".kiro", dir: true},
+	{path: ".continue", dir: true},
+	{path: ".devcontainer", dir: true},
+	{path: "CLAUDE.md"},
+	{path: "CLAUDE.local.md"},
+	{path: "AGENTS.md"},
+	{path: "GEMINI.md"},
+	{path: ".cursorrules"},
+	{path: ".windsurfrules"},
+	{path: "hearsay.yaml"},
+
+	// Shells and their helpers run these.
+	{path: ".envrc"},
+	{path: ".bashrc"},
+	{path: ".bash_profile"},
+	{path: ".bash_login"},
+	{path: ".bash_logout"},
+	{path: ".bash_aliases"},
+	{path: ".profile"},
+	{path: ".zshrc"},
+	{path: ".zshenv"},
+	{path: ".zprofile"},
+	{path: ".zlogin"},
+	{path: ".zlogout"},
+	{path: ".inputrc"},
+	{path: ".gitconfig"},
+	{path: ".config/git", dir: true},
+	{path: ".config/fish", dir: true},
+	{path: ".config/autostart", dir: true},
+	{path: ".config/systemd", dir: true},
+	{path: ".local/bin", dir: true},
+	{path: "bin", dir: true}, // guarded in a home only; see guardsOf
+}
+
+// guardsOf are the guards of a project or writable folder. home says that the folder is the caller's home, where more is run.
+func guardsOf(home bool) []guard {
+	if home {
+		return guards
+	}
+	return slices.DeleteFunc(slices.Clone(guards), func(g guard) bool { return g.path == "bin" })
+}
+
+// Protected names what a folder that is open for writing still holds read-only, relative to it. Those of them that are absent
+// and that a program outside would obey at once are held for the run; the others only when they exist at the start.
+func Protected() []string {
+	var paths []string
+	for _, g := range guardsOf(false) {
+		paths = append(paths, g.path)
+	}
+	return paths
+}
+
+// credentials are below a home.
+var credentials = []string{
+	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/hub", ".config/op", ".config/rclone",
+	".config/sops", ".config/doctl", ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".config/git/credentials", ".pgpass", ".my.cnf", ".vault-token",
+	".password-store", ".local/share/keyrings", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".terraform.d/credentials.tfrc.json",
+	".config/google-chrome", ".config/chromium", ".mozilla", ".claude.json", ".claude/.credentials.json", ".codex/auth.json", ".config/hearsay",
+	".bash_history", ".zsh_history", ".python_history", ".node_repl_history",
+}
+
+// Hidden names the folders and files that stay invisible even inside a listed folder: keys, tokens and histories of home, and
+// the system's password files.
+func Hidden(home string) []string {
+	paths := []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d"}
+	if filepath.IsAbs(home) && home != "/" {
+		for _, c := range credentials {
+			paths = append(paths, filepath.Join(home, c))
+		}
+	}
+	return paths
+}

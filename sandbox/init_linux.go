@@ -1,0 +1,447 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// initName is the zeroth argument with which the program is started again as the init of a sandbox.
+const initName = "hearsay-sandbox-init"
+
+// Descriptors of init.
+const (
+	controlFD = 3
+	planFD    = 4
+)
+
+// exitInit is the code of an init that could not make the sandbox. Nobody reads it but a person in a trace.
+const exitInit = 125
+
+var hooked atomic.Bool
+
+// Main must be called first in main, before flags and anything that opens files. It returns at once in an ordinary start of the
+// program, and never in the init of a sandbox. Without it Start refuses.
+func Main() {
+	hooked.Store(true)
+	if len(os.Args) == 0 {
+		return
+	}
+	switch os.Args[0] {
+	case initName:
+		runInit()
+		os.Exit(exitInit)
+	case janitorName:
+		runJanitor()
+		os.Exit(0)
+	}
+}
+
+// layerError is how a step of init says which layer it belongs to.
+func layerError(layer string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &LayerError{Layer: layer, Err: err}
+}
+
+func runInit() {
+	// Nobody may look into init: its memory holds the plan.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	ctl := control{os.NewFile(controlFD, "control")}
+	in := &initer{ctl: ctl}
+	if err := in.run(); err != nil {
+		_ = ctl.send(message{Failed: describe(err)}) // the parent also sees the end of the socket
+	}
+}
+
+// describe makes an error that crosses the socket.
+func describe(err error) *failure {
+	f := &failure{Text: err.Error(), Layer: "start"}
+	var le *LayerError
+	if errors.As(err, &le) {
+		f.Layer, f.Remedy, f.Text = le.Layer, le.Remedy, le.Err.Error()
+	}
+	var ce *CommandError
+	if errors.As(err, &ce) {
+		f.Command, f.Remedy, f.NotFound, f.Text = ce.Command, ce.Hint, ce.NotFound, ce.Err.Error()
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		f.Errno = errno
+		f.Text = strings.TrimSuffix(f.Text, ": "+errno.Error())
+	}
+	return f
+}
+
+// initer is process 1 of a sandbox.
+type initer struct {
+	ctl    control
+	plan   plan
+	root   root
+	mounts []int // grabbed, in the order of the entries
+	notes  []string
+	inside map[string]string // namespaces
+	pty    *os.File          // the command's side
+	target atomic.Int32
+	exited chan exitStatus
+}
+
+// run is the order of a start. It returns only with an error; otherwise the process ends in it.
+func (in *initer) run() error {
+	if err := in.readPlan(); err != nil {
+		return layerError("start", err)
+	}
+	closeInherited()
+	caught := make(chan os.Signal, 16) // caught and dropped: orders come over the socket. Ignored ones would stay ignored in the command.
+	signal.Notify(caught)
+	go func() {
+		for range caught {
+		}
+	}()
+
+	var fds []int
+	if err := in.namespaces(); err != nil {
+		return layerError("namespaces", err)
+	}
+	if in.plan.Off.Network {
+		in.plan.Network = NoNetwork
+	} else if err := loopbackUp(); err != nil {
+		return layerError("network", err)
+	}
+	r := ready{}
+	if in.plan.Network == Egress {
+		socks, notes, err := openWayOut(in.plan.Ports)
+		if err != nil {
+			return layerError("network", err)
+		}
+		in.notes = append(in.notes, notes...)
+		fds = socks
+		r.Listeners, r.DNS = len(socks)-1, true
+	}
+	if err := in.grabAll(); err != nil {
+		return layerError("files", err)
+	}
+	if err := in.build(); err != nil {
+		return err
+	}
+	if in.plan.Terminal {
+		outer, err := in.openTerminal()
+		if err != nil {
+			return layerError("terminal", err)
+		}
+		fds = append(fds, outer)
+		r.Terminal = true
+	}
+	if err := in.ctl.send(message{Ready: &r}, fds...); err != nil {
+		return layerError("start", err)
+	}
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	return in.serve()
+}
+
+func (in *initer) readPlan() error {
+	f := os.NewFile(planFD, "plan")
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 16<<20))
+	if err != nil {
+		return fmt.Errorf("reading the plan: %w", err)
+	}
+	if err := json.Unmarshal(data, &in.plan); err != nil {
+		return fmt.Errorf("reading the plan: %w", err)
+	}
+	return nil
+}
+
+// closeInherited closes what the parent's own starter left open: only descriptors that came over the exec lack the close-on-exec
+// flag, those of the Go runtime have it.
+func closeInherited() {
+	dir, err := unix.Open("/proc/self/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		f := os.NewFile(uintptr(dir), "fd")
+		names, _ := f.Readdirnames(-1)
+		f.Close()
+		for _, n := range names {
+			fd, err := strconv.Atoi(n)
+			if err != nil || fd <= planFD {
+				continue
+			}
+			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+				unix.Close(fd)
+			}
+		}
+	}
+	// And whatever the look missed at least does not reach the command.
+	_ = unix.CloseRange(controlFD, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC)
+}
+
+var namespaceKinds = []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"}
+
+// readNamespaces are the namespaces of the calling process. The host's /proc must be there.
+func readNamespaces() (map[string]string, error) {
+	ns := map[string]string{}
+	for _, kind := range namespaceKinds {
+		to, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			return nil, fmt.Errorf("looking at the %s namespace: %w", kind, err)
+		}
+		ns[kind] = to
+	}
+	return ns, nil
+}
+
+// namespaces checks that none is shared with the parent.
+func (in *initer) namespaces() error {
+	inside, err := readNamespaces()
+	if err != nil {
+		return err
+	}
+	for _, kind := range namespaceKinds {
+		if inside[kind] == in.plan.Namespaces[kind] && !(kind == "pid" && in.plan.Off.PID) && !(kind == "net" && in.plan.Off.Network) {
+			return fmt.Errorf("the %s namespace is the parent's", kind)
+		}
+	}
+	in.inside = inside
+	return unix.Sethostname([]byte("sandbox"))
+}
+
+// grabAll clones every source before anything is mounted: what is under /tmp would otherwise vanish. For a root caller the parent
+// did it, as its user inside may not walk to the sources.
+func (in *initer) grabAll() error {
+	var sources []entry
+	for _, e := range in.plan.Entries {
+		if e.Access != hidden {
+			sources = append(sources, e)
+		}
+	}
+	if !in.plan.Mounted {
+		for _, e := range sources {
+			fd, err := grab(e, -1)
+			if err != nil {
+				return err
+			}
+			in.mounts = append(in.mounts, fd)
+		}
+		return nil
+	}
+	for len(in.mounts) < len(sources) {
+		m, fds, err := in.ctl.receive()
+		if err != nil {
+			return fmt.Errorf("receiving the mounts: %w", err)
+		}
+		if !m.Mounts || len(fds) == 0 {
+			return errors.New("receiving the mounts: another message came")
+		}
+		in.mounts = append(in.mounts, fds...)
+	}
+	return nil
+}
+
+// openTerminal makes the command's terminal in the sandbox's own devpts and returns the outer side.
+func (in *initer) openTerminal() (int, error) {
+	outer, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.IoctlSetPointerInt(outer, unix.TIOCSPTLCK, 0); err != nil {
+		return -1, fmt.Errorf("unlocking: %w", err)
+	}
+	n, err := unix.IoctlGetInt(outer, unix.TIOCGPTN)
+	if err != nil {
+		return -1, fmt.Errorf("asking for the number: %w", err)
+	}
+	inner, err := unix.Open(fmt.Sprintf("/dev/pts/%d", n), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	in.pty = os.NewFile(uintptr(inner), "terminal")
+	return outer, nil
+}
+
+// serve obeys the parent until the command has ended or the parent is gone.
+func (in *initer) serve() error {
+	in.exited = make(chan exitStatus, 1)
+	for {
+		m, _, err := in.ctl.receive()
+		if err != nil {
+			os.Exit(exitInit) // the parent is gone: the kernel ends everything inside with init
+		}
+		switch {
+		case m.Go && in.target.Load() == 0:
+			done := make(chan error, 1)
+			go func() {
+				runtime.LockOSThread() // and never unlocked: what is set on this thread stays on it
+				report, err := in.confine()
+				if err != nil {
+					done <- err
+					return
+				}
+				if err := in.start(); err != nil {
+					done <- err
+					return
+				}
+				done <- in.ctl.send(message{Running: &report})
+				in.reap()
+			}()
+			if err := <-done; err != nil {
+				return err
+			}
+		case m.Signal != 0:
+			if pid := int(in.target.Load()); pid > 0 {
+				// To the command's session: Ctrl-C reaches every process of a pipeline.
+				_ = unix.Kill(-pid, m.Signal)
+			}
+		}
+	}
+}
+
+// confine sets the layers that hold the calling thread and what it starts, and measures them.
+func (in *initer) confine() (Report, error) {
+	p := &in.plan
+	if err := setLimits(p); err != nil {
+		return Report{}, layerError("limits", err)
+	}
+	if !p.Off.Caps {
+		if err := dropCapabilities(); err != nil {
+			return Report{}, layerError("capabilities", err)
+		}
+	} else if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return Report{}, layerError("capabilities", err)
+	}
+	if !p.NoLandlock && !p.Off.Landlock {
+		if err := in.landlock(); err != nil {
+			return Report{}, layerError("landlock", err)
+		}
+	}
+	instructions := 0
+	if !p.Off.Seccomp {
+		n, err := loadFilter(true)
+		if err != nil {
+			return Report{}, layerError("seccomp", err)
+		}
+		instructions = n
+	}
+	return in.measure(instructions)
+}
+
+// start runs the command from the confined thread.
+func (in *initer) start() error {
+	p := &in.plan
+	path, err := lookPath(p.Args[0], p.Env, p.Dir)
+	if err != nil {
+		return &CommandError{Command: p.Args[0], Err: err, NotFound: errors.Is(err, exec.ErrNotFound) || errors.Is(err, unix.ENOENT),
+			Hint: "Only the system's folders and what is listed are there"}
+	}
+	attr := &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}}
+	if in.pty != nil {
+		fd := in.pty.Fd()
+		attr.Files = []uintptr{fd, fd, fd}
+		attr.Sys.Setctty = true
+	}
+	pid, err := syscall.ForkExec(path, p.Args, attr)
+	if err != nil {
+		return &CommandError{Command: p.Args[0], Err: err, NotFound: errors.Is(err, unix.ENOENT),
+			Hint: "Its interpreter or the working folder may be missing inside"}
+	}
+	in.target.Store(int32(pid))
+	if in.pty != nil {
+		in.pty.Close()
+	}
+	// The command's streams are its own now: a reader outside must see their end when the command closes them.
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return layerError("start", err)
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return layerError("start", err)
+		}
+	}
+	return layerError("start", unix.Close(null))
+}
+
+// reap waits for every child and ends with the command: the kernel then ends what it left behind.
+func (in *initer) reap() {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			os.Exit(exitInit)
+		}
+		if pid != int(in.target.Load()) || !ws.Exited() && !ws.Signaled() {
+			continue
+		}
+		var e exitStatus
+		if ws.Signaled() {
+			e.Signal = ws.Signal()
+		} else {
+			e.Code = ws.ExitStatus()
+		}
+		_ = in.ctl.send(message{Exit: &e})
+		os.Exit(0)
+	}
+}
+
+// lookPath finds a command in the PATH that the command itself gets.
+func lookPath(name string, env []string, dir string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return name, executable(name)
+	}
+	var list string
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			list = v
+		}
+	}
+	var first error
+	for _, d := range filepath.SplitList(list) {
+		if !filepath.IsAbs(d) {
+			continue // the working folder is the project's, not the operator's
+		}
+		path := filepath.Join(d, name)
+		err := executable(path)
+		if err == nil {
+			return path, nil
+		}
+		if first == nil && !errors.Is(err, unix.ENOENT) {
+			first = err
+		}
+	}
+	if first != nil {
+		return "", first
+	}
+	return "", exec.ErrNotFound
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return unix.EISDIR
+	}
+	return unix.Access(path, unix.X_OK)
+}

@@ -1,0 +1,175 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A protected name that is absent cannot be covered: there is nothing to mount on. So it is made for the run (a hold), covered
+// like the others, and removed afterwards if nobody outside has put anything into it. The janitor is a process outside the
+// sandbox that removes the holds even if the caller is killed.
+
+// janitorName is the zeroth argument with which the program is started again as a janitor.
+const janitorName = "hearsay-sandbox-janitor"
+
+// held is a hold as it was made.
+type held struct {
+	hold
+	Dev, Ino uint64
+}
+
+// janitorOrder is what a janitor is told.
+type janitorOrder struct {
+	Held *held `json:",omitempty"`
+	Init int   `json:",omitempty"` // process to outlive: until it is gone the names must stay covered
+}
+
+// janitor is the caller's side.
+type janitor struct {
+	cmd  *exec.Cmd
+	end  io.WriteCloser // closing it makes the janitor clean up
+	held []held
+}
+
+// startJanitor makes the holds. The janitor runs before the first of them exists.
+func startJanitor(holds []hold) (*janitor, error) {
+	if len(holds) == 0 {
+		return nil, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{janitorName}, Env: []string{}, Stdin: r, Dir: "/"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's signals are not for it
+	err = cmd.Start()
+	r.Close()
+	if err != nil {
+		w.Close()
+		return nil, fmt.Errorf("starting the janitor: %w", err)
+	}
+	j := &janitor{cmd: cmd, end: w}
+	enc := json.NewEncoder(w)
+	for _, h := range holds {
+		made, err := h.make()
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%s appeared while the sandbox started", h.Path)
+		}
+		if err == nil {
+			j.held = append(j.held, made)
+			err = enc.Encode(janitorOrder{Held: &made})
+		}
+		if err != nil {
+			j.close()
+			return nil, fmt.Errorf("holding a protected name: %w", err)
+		}
+	}
+	return j, nil
+}
+
+func (h hold) make() (held, error) {
+	if h.Dir {
+		if err := os.Mkdir(h.Path, 0o755); err != nil {
+			return held{}, err
+		}
+	} else {
+		f, err := os.OpenFile(h.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return held{}, err
+		}
+		_, err = f.WriteString(h.Text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return held{}, err
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(h.Path, &st); err != nil {
+		return held{}, err
+	}
+	return held{h, st.Dev, st.Ino}, nil
+}
+
+// remove takes a hold away, unless somebody outside made it their own: a folder with something in it, a file with another
+// content, another file in its place.
+func (h held) remove() {
+	var st unix.Stat_t
+	if unix.Lstat(h.Path, &st) != nil || st.Dev != h.Dev || st.Ino != h.Ino {
+		return
+	}
+	if h.Dir {
+		_ = unix.Rmdir(h.Path)
+		return
+	}
+	if data, err := os.ReadFile(h.Path); err == nil && string(data) == h.Text {
+		_ = unix.Unlink(h.Path)
+	}
+}
+
+// outlive tells the janitor which process to outlive.
+func (j *janitor) outlive(pid int) error {
+	if j == nil {
+		return nil
+	}
+	return json.NewEncoder(j.end).Encode(janitorOrder{Init: pid})
+}
+
+// close removes the holds and waits for the janitor, which removes them a second time.
+func (j *janitor) close() {
+	if j == nil {
+		return
+	}
+	for _, h := range j.held {
+		h.remove()
+	}
+	j.end.Close()
+	_ = j.cmd.Wait()
+}
+
+// runJanitor reads holds until its starter closes the pipe or is gone, and removes them.
+func runJanitor() {
+	caught := make(chan os.Signal, 16)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	go func() {
+		for range caught {
+		}
+	}()
+	var all []held
+	init := -1
+	dec := json.NewDecoder(os.Stdin)
+	for {
+		var o janitorOrder
+		if dec.Decode(&o) != nil {
+			break
+		}
+		if o.Held != nil && filepath.IsAbs(o.Held.Path) {
+			all = append(all, *o.Held)
+		}
+		if o.Init > 0 {
+			init, _ = unix.PidfdOpen(o.Init, 0) // already gone when it fails
+		}
+	}
+	if init >= 0 {
+		for {
+			// Readable once the process is gone, and with it all that it was the init of.
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(init), Events: unix.POLLIN}}, -1)
+			if !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+	}
+	for _, h := range all {
+		h.remove()
+	}
+}
