@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// maxHello bounds a ClientHello with its record headers. The largest seen in the field (post-quantum key shares, many
+// tickets) are under 20 KiB.
+const maxHello = 64 << 10
+
+var (
+	errHello      = errors.New("not a well-formed TLS ClientHello")
+	errHelloShort = errors.New("the ClientHello is not complete yet")
+)
+
+// hello is what a ClientHello says about where it is meant to go.
+type hello struct {
+	name      string // the host_name of server_name as sent; "" when absent
+	encrypted bool   // an encrypted_client_hello is there, be it real or grease: nobody but the server can tell
+}
+
+// parseHello reads a ClientHello from TLS records (RFC 8446 sections 5.1 and 4.1.2), over as many records and reads as it is
+// spread. errHelloShort asks for more bytes; any other error is final.
+func parseHello(records []byte) (hello, error) {
+	var msg []byte
+	whole := -1
+	for whole < 0 || len(msg) < whole {
+		if len(records) < 5 {
+			if len(records) > 0 && records[0] != 0x16 || len(records) > 1 && records[1] != 3 {
+				return hello{}, errHello
+			}
+			return hello{}, errHelloShort
+		}
+		n := int(binary.BigEndian.Uint16(records[3:5]))
+		if records[0] != 0x16 || records[1] != 3 || n == 0 || n > 1<<14 {
+			return hello{}, errHello
+		}
+		body := records[5:]
+		if len(body) < n {
+			// What is there may already show that this never becomes a hello.
+			if len(msg)+len(body) > 0 && append(msg[:len(msg):len(msg)], body...)[0] != 1 {
+				return hello{}, errHello
+			}
+			return hello{}, errHelloShort
+		}
+		if whole < 0 && msg == nil && n >= 4 {
+			msg = body[:n:n] // the common case copies nothing
+		} else {
+			msg = append(msg, body[:n]...)
+		}
+		records = body[n:]
+		if len(msg) > 0 && msg[0] != 1 {
+			return hello{}, errHello
+		}
+		if whole < 0 && len(msg) >= 4 {
+			whole = 4 + int(msg[1])<<16 + int(msg[2])<<8 + int(msg[3])
+			if whole > maxHello {
+				return hello{}, errHello
+			}
+		}
+	}
+	if len(msg) != whole { // something follows the hello in its own record: no client may send that
+		return hello{}, errHello
+	}
+	return parseHelloBody(msg[4:])
+}
+
+func parseHelloBody(b []byte) (hello, error) {
+	r := reader(b)
+	_, ok := r.take(2 + 32) // legacy_version, random
+	sid, ok1 := r.vec8()
+	suites, ok2 := r.vec16()
+	comp, ok3 := r.vec8()
+	if !ok || !ok1 || !ok2 || !ok3 || len(sid) > 32 || len(suites) < 2 || len(suites)%2 != 0 || len(comp) == 0 {
+		return hello{}, errHello
+	}
+	if len(r) == 0 { // no extensions at all
+		return hello{}, nil
+	}
+	exts, ok := r.vec16()
+	if !ok || len(r) != 0 {
+		return hello{}, errHello
+	}
+	var h hello
+	seen := make(map[uint16]bool, 24)
+	for e := reader(exts); len(e) > 0; {
+		typ, ok := e.u16()
+		data, ok1 := e.vec16()
+		if !ok || !ok1 || seen[typ] { // two of one kind: two readers, two names
+			return hello{}, errHello
+		}
+		seen[typ] = true
+		switch typ {
+		case 0:
+			name, err := parseServerName(data)
+			if err != nil {
+				return hello{}, err
+			}
+			h.name = name
+		case 0xfe0d, 0xfe0c, 0xfe0b, 0xfe0a, 0xfe09, 0xfe08, 0xffce: // encrypted_client_hello, its drafts, and ESNI
+			h.encrypted = true
+		}
+	}
+	return h, nil
+}
+
+// parseServerName reads a server_name extension (RFC 6066 section 3): exactly one entry, a host_name.
+func parseServerName(data reader) (string, error) {
+	list, ok := data.vec16()
+	if !ok || len(data) != 0 {
+		return "", errHello
+	}
+	typ, ok := list.take(1)
+	name, ok1 := list.vec16()
+	if !ok || !ok1 || typ[0] != 0 || len(name) == 0 || len(name) > 255 || len(list) != 0 {
+		return "", errHello
+	}
+	return string(name), nil
+}
+
+// reader cuts length-prefixed vectors off its front.
+type reader []byte
+
+func (r *reader) take(n int) (reader, bool) {
+	if len(*r) < n {
+		return nil, false
+	}
+	out := (*r)[:n:n]
+	*r = (*r)[n:]
+	return out, true
+}
+
+func (r *reader) u16() (uint16, bool) {
+	b, ok := r.take(2)
+	if !ok {
+		return 0, false
+	}
+	return binary.BigEndian.Uint16(b), true
+}
+
+func (r *reader) vec8() (reader, bool) {
+	n, ok := r.take(1)
+	if !ok {
+		return nil, false
+	}
+	return r.take(int(n[0]))
+}
+
+func (r *reader) vec16() (reader, bool) {
+	n, ok := r.u16()
+	if !ok {
+		return nil, false
+	}
+	return r.take(int(n))
+}
+
+// readHello reads a whole ClientHello into the stream's buffer and leaves it there.
+func (s *stream) readHello() (hello, error) {
+	for {
+		h, err := parseHello(s.buffered())
+		if err != errHelloShort {
+			return h, err
+		}
+		if err := s.fill(maxHello); err != nil {
+			if err == errTooLarge {
+				return hello{}, errHello
+			}
+			return hello{}, unexpected(err, len(s.buffered()))
+		}
+	}
+}
+
+// alert is a fatal TLS alert in the clear, so that a client whose hello is refused can say why rather than report a broken
+// connection (RFC 8446 section 6).
+func alert(description byte) []byte { return []byte{0x15, 3, 3, 0, 2, 2, description} }
+
+const (
+	alertAccessDenied     = 49
+	alertInternalError    = 80
+	alertUnrecognizedName = 112
+)

@@ -1,0 +1,288 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/egress"
+)
+
+// goodbyeTime and goodbyeBytes bound how long a refused client may go on sending while it reads why.
+const (
+	goodbyeTime  = 2 * time.Second
+	goodbyeBytes = 256 << 10
+)
+
+// conn is one client connection, from its first byte to its line in the log.
+type conn struct {
+	srv   *Server
+	ctx   context.Context
+	in    stream
+	id    uint64
+	room  *room
+	trans *transparent
+	start time.Time
+	guard guard
+
+	proto  Protocol
+	target egress.Target // the last one, for the log
+	over   bool          // the client has too many connections
+
+	up, down         atomic.Int64
+	movedUp, movedDn func(n int) error
+
+	mu     sync.Mutex
+	far    net.Conn      // what the client is joined with, to end both
+	ended  bool
+	reason egress.Reason // the first why
+	tunnel egress.Target // what Update judges again; zero outside a tunnel
+}
+
+// handle serves one accepted connection to its end.
+func (s *Server) handle(ctx context.Context, nc net.Conn, r *room, tr *transparent) {
+	c := &conn{srv: s, ctx: ctx, in: stream{Conn: nc}, id: s.nextID.Add(1), room: r, trans: tr, start: time.Now(), proto: ProtocolUnknown}
+	c.movedUp = func(n int) error { return c.moved(&c.up, n) }
+	c.movedDn = func(n int) error { return c.moved(&c.down, n) }
+	c.guard.expire = c.expire
+	c.guard.final = c.start.Add(s.opts.Limits.Total).UnixNano()
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	c.enter(r)
+	stop := context.AfterFunc(ctx, func() { c.end(ReasonStopped) })
+	defer func() {
+		if p := recover(); p != nil {
+			// The value may hold what a client sent; where it happened is enough.
+			s.log.LogAttrs(ctx, slog.LevelError, "egress panic", slog.Uint64("conn", c.id), slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
+			c.end(ReasonPanic)
+		}
+		stop()
+		c.guard.stop()
+		c.end(ReasonDone)
+		c.in.r, c.in.w = 0, 0
+		c.in.release()
+		c.leave()
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+		s.emit(Event{
+			Kind: KindClosed, Conn: c.id, Client: c.name(), Protocol: c.proto, Target: c.target, Reason: c.why(),
+			Up: c.up.Load(), Down: c.down.Load(), Duration: time.Since(c.start),
+		})
+	}()
+	c.guard.begin(s.opts.Limits.HeadTime)
+	c.serve()
+}
+
+func (c *conn) name() string { return c.rules().Name }
+
+// rules are the client's rules of this moment: each decision asks anew.
+func (c *conn) rules() *Client { return c.room.rules.Load() }
+
+// enter counts the connection for a client.
+func (c *conn) enter(r *room) {
+	limit := c.srv.opts.Limits
+	c.room = r
+	n := r.open.Add(1)
+	c.over = limit.Connections > 0 && n > int64(limit.Connections) || limit.Bytes > 0 && r.bytes.Load() >= limit.Bytes
+	c.srv.meter.open(c.name(), 1)
+}
+
+func (c *conn) leave() {
+	c.room.open.Add(-1)
+	c.srv.meter.open(c.name(), -1)
+}
+
+// become hands the connection over to the client that a login or a certificate names.
+func (c *conn) become(name string) bool {
+	r, ok := c.srv.known(name)
+	if !ok {
+		return false
+	}
+	if r != c.room {
+		c.leave()
+		c.enter(r)
+	}
+	return true
+}
+
+// errBytes is the error of moved when the client has used up its bytes.
+var errBytes = fmt.Errorf("the client's bytes are used up")
+
+func (c *conn) moved(side *atomic.Int64, n int) error {
+	side.Add(int64(n))
+	c.guard.touch()
+	if total, limit := c.room.bytes.Add(int64(n)), c.srv.opts.Limits.Bytes; limit > 0 && total > limit {
+		c.note(ReasonLimit)
+		return errBytes
+	}
+	return nil
+}
+
+// note keeps the first reason why the connection ends.
+func (c *conn) note(r egress.Reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reason == "" {
+		c.reason = r
+	}
+}
+
+func (c *conn) why() egress.Reason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reason
+}
+
+// end closes both sides, whoever is using them.
+func (c *conn) end(r egress.Reason) {
+	c.note(r)
+	c.mu.Lock()
+	c.ended = true
+	far := c.far
+	c.mu.Unlock()
+	c.in.Conn.Close()
+	if far != nil {
+		far.Close()
+	}
+}
+
+func (c *conn) expire() {
+	if time.Since(c.start) >= c.srv.opts.Limits.Total {
+		c.end(ReasonTotal)
+		return
+	}
+	c.end(ReasonIdle)
+}
+
+// join notes the far side, so that end reaches it. It reports false if the connection has ended meanwhile.
+func (c *conn) join(far net.Conn, tunnel egress.Target) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.far, c.tunnel = far, tunnel
+	return !c.ended
+}
+
+// rejudge ends a tunnel that the rules of now refuse.
+func (c *conn) rejudge() {
+	c.mu.Lock()
+	t, far := c.tunnel, c.far
+	c.mu.Unlock()
+	if !t.IsValid() {
+		return
+	}
+	d := c.rules().Dialer
+	if !d.Policy.Decide(t, nil).Allowed || c.rules().Broker.HidesFrom(c.name(), t) {
+		c.end(ReasonReloaded)
+		return
+	}
+	// The address it is joined with may be refused though its name is not.
+	if a, ok := remoteAddr(far); ok && c.srv.opts.Chain == nil {
+		if lit, err := egress.TargetFrom(netip.AddrPortFrom(a, t.Port())); err == nil && d.Policy.Decide(lit, nil).Reason == egress.ReasonDenied {
+			c.end(ReasonReloaded)
+		}
+	}
+}
+
+func remoteAddr(nc net.Conn) (netip.Addr, bool) {
+	if nc == nil {
+		return netip.Addr{}, false
+	}
+	a, ok := nc.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	return a.AddrPort().Addr().Unmap().WithZone(""), true
+}
+
+// serve finds the protocol and speaks it.
+func (c *conn) serve() {
+	if peer := c.rules().Peer; peer != nil {
+		t, ok := c.in.Conn.(*tls.Conn)
+		if !ok || t.HandshakeContext(c.ctx) != nil {
+			c.note(ReasonLogin)
+			return
+		}
+		name, ok := peer(t.ConnectionState())
+		if !ok || !c.become(name) {
+			c.note(c.decide(question{reason: ReasonLogin}))
+			return
+		}
+	}
+	if err := c.in.need(1); err != nil {
+		c.lost(err)
+		return
+	}
+	switch detect(c.in.buffered()[0]) {
+	case protoHTTP:
+		c.proto = ProtocolHTTP
+		h := session{c: c}
+		if c.trans != nil {
+			h.original, h.fixed = c.originalTarget()
+		}
+		h.run()
+	case protoSOCKS5:
+		c.proto = ProtocolSOCKS5
+		c.socks5()
+	case protoSOCKS4:
+		c.proto = ProtocolSOCKS5
+		c.note(c.decide(question{reason: ReasonUnsupported}))
+		c.write(socks4Refused)
+		c.goodbye()
+	case protoTLS:
+		c.proto = ProtocolTLS
+		c.bareTLS()
+	default:
+		c.note(c.decide(question{reason: ReasonMalformed}))
+	}
+}
+
+// lost notes why a client that was expected to speak did not.
+func (c *conn) lost(err error) {
+	if err == io.EOF {
+		c.note(ReasonDone)
+		return
+	}
+	c.note(ReasonBroken)
+}
+
+// originalTarget is where a transparent connection was meant to go: the address, and the target it stands for if it was given
+// out for a name.
+func (c *conn) originalTarget() (netip.AddrPort, egress.Target) {
+	ap, name := c.trans.original(c.in.Conn)
+	if name == "" {
+		return ap, egress.Target{}
+	}
+	t, err := egress.NewTarget(name, ap.Port())
+	if err != nil {
+		return ap, egress.Target{}
+	}
+	return ap, t
+}
+
+// write sends to the client what is not a message's body.
+func (c *conn) write(p []byte) bool {
+	if _, err := c.in.Conn.Write(p); err != nil {
+		c.note(ReasonBroken)
+		return false
+	}
+	return c.movedDn(len(p)) == nil
+}
+
+// goodbye lets the client read the last words before the connection closes: closing on what it still sends would discard them.
+func (c *conn) goodbye() {
+	if closeWrite(c.in.Conn) != nil {
+		return
+	}
+	c.guard.begin(goodbyeTime)
+	_, _ = io.CopyN(io.Discard, onlyReader{c.in.Conn}, goodbyeBytes)
+}

@@ -1,0 +1,333 @@
+package proxy
+
+import (
+	"net"
+
+	"github.com/seed-4e9f7b04/hearsay/egress"
+)
+
+const (
+	httpPort = 80
+	tlsPort  = 443
+)
+
+// opener is how a protocol tells its client what became of a tunnel.
+type opener struct {
+	granted func() bool             // the tunnel stands; false if the client is gone
+	refused func(r egress.Reason)   // it does not
+	failed  func(r egress.Reason)   // it did, but what came through it was refused, or the far side was not reached
+	judged  bool                    // a hello is in the buffer, and right
+}
+
+// tunnel opens a tunnel to t and moves its bytes to the end.
+//
+// On port 80 what comes through must be HTTP, and each request is judged. On port 443, for a name, it must be a ClientHello
+// that names the target, which is read whole before anything is dialled. On other ports the far side may have to speak first,
+// so it is dialled at once; what the client says first is still held until it is known not to be a hello, or to be a right one.
+func (c *conn) tunnel(t egress.Target, o opener) {
+	_, isLiteral := t.Addr()
+	requests := t.Port() == httpPort && !o.judged
+	if r := c.decide(question{target: t, opaque: !requests, requests: requests}); r != "" {
+		c.note(r)
+		o.refused(r)
+		return
+	}
+	if requests {
+		if o.granted() {
+			h := session{c: c, fixed: t}
+			h.run()
+		}
+		return
+	}
+	helloFirst := t.Port() == tlsPort && !isLiteral && !c.srv.opts.AllowNoServerName
+	if !o.judged && helloFirst {
+		if !o.granted() {
+			return
+		}
+		c.guard.begin(c.srv.opts.Limits.HeadTime)
+		if r := c.hello(t); r != "" {
+			c.refuseInside(t, r, o)
+			return
+		}
+	}
+	far, r := c.open(c.ctx, t, nil)
+	if r != "" {
+		c.note(r)
+		if helloFirst {
+			o.failed(r)
+		} else {
+			o.refused(r)
+		}
+		return
+	}
+	defer far.Close()
+	if !c.join(far, t) {
+		return
+	}
+	if !o.judged && !helloFirst && !o.granted() {
+		return
+	}
+	c.guard.begin(c.srv.opts.Limits.Idle)
+	first := func() error {
+		if !o.judged && !helloFirst {
+			if r := c.firstWords(t); r != "" {
+				c.refuseInside(t, r, o)
+				return errRefused
+			}
+		}
+		return c.flushTo(far)
+	}
+	c.pump(far, first)
+}
+
+// errRefused ends a tunnel whose first bytes were refused.
+var errRefused = net.ErrClosed
+
+// pump joins the client with the far side until both directions have ended.
+func (c *conn) pump(far net.Conn, first func() error) {
+	j := joint{
+		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, first: first, splice: &c.srv.pipes,
+		linger: func() { c.guard.begin(min(lingerTime, c.srv.opts.Limits.Idle)) },
+	}
+	err := j.run()
+	if err != nil {
+		c.note(ReasonBroken)
+	}
+}
+
+// flushTo sends on what was read from the client beyond what was needed, and lets go of the buffer.
+func (c *conn) flushTo(far net.Conn) error {
+	b := c.in.buffered()
+	if len(b) > 0 {
+		if err := c.movedUp(len(b)); err != nil {
+			return err
+		}
+		if _, err := far.Write(b); err != nil {
+			return writeError{err}
+		}
+		c.in.discard(len(b))
+	}
+	c.in.release()
+	return nil
+}
+
+// hello reads a ClientHello for t and says why it is refused, "" if it is not.
+func (c *conn) hello(t egress.Target) egress.Reason {
+	h, err := c.in.readHello()
+	if err != nil {
+		if err != errHello {
+			c.lost(err)
+		}
+		return ReasonNotTLS
+	}
+	return c.judgeHello(t, h)
+}
+
+// firstWords holds what a client says first on a port where anything may be spoken, until it is known whether it is TLS.
+func (c *conn) firstWords(t egress.Target) egress.Reason {
+	if len(c.in.buffered()) == 0 {
+		if err := c.in.fill(readSize); err != nil {
+			return "" // an end or a fault of the connection, which the relay meets again
+		}
+	}
+	if c.in.buffered()[0] != 0x16 {
+		return ""
+	}
+	h, err := c.in.readHello()
+	if err != nil {
+		return "" // not a hello after all, whatever it is: no server takes it for one
+	}
+	return c.judgeHello(t, h)
+}
+
+// judgeHello compares a ClientHello with the target of its tunnel.
+func (c *conn) judgeHello(t egress.Target, h hello) egress.Reason {
+	_, isLiteral := t.Addr()
+	switch {
+	case h.encrypted && !c.srv.opts.AllowEncryptedHello:
+		return ReasonEncrypted
+	case h.name == "" && (isLiteral || t.Port() != tlsPort || c.srv.opts.AllowNoServerName):
+		return ""
+	case h.name == "":
+		return ReasonNoName
+	}
+	named, err := egress.NewTarget(h.name, t.Port())
+	if err != nil {
+		return ReasonName
+	}
+	if named == t {
+		return ""
+	}
+	// An address carries no name to compare with: the name inside must then be one that the rules allow by itself.
+	if _, also := named.Addr(); isLiteral && !also {
+		rules := c.rules()
+		if rules.Dialer.Policy.Decide(named, nil).Allowed && !rules.Broker.HidesFrom(rules.Name, named) {
+			return ""
+		}
+	}
+	return ReasonName
+}
+
+// refuseInside writes down a refusal of what came through a tunnel, and tells the client in TLS's own way.
+func (c *conn) refuseInside(t egress.Target, r egress.Reason, o opener) {
+	r = c.decide(question{target: t, reason: r})
+	c.note(r)
+	o.failed(r)
+}
+
+// tlsFailed tells a client that speaks TLS why its tunnel ends.
+func (c *conn) tlsFailed(r egress.Reason) {
+	a := byte(alertAccessDenied)
+	switch r {
+	case ReasonName, ReasonNoName:
+		a = alertUnrecognizedName
+	case ReasonUnreachable:
+		a = alertInternalError
+	}
+	if r != ReasonNotTLS {
+		c.write(alert(a))
+	}
+	c.goodbye()
+}
+
+// socks5 serves one SOCKS5 client (RFC 1928).
+func (c *conn) socks5() {
+	rules := c.rules()
+	method := byte(socksNoAuth)
+	if rules.Login != nil {
+		method = socksPassword
+	}
+	offered, err := c.in.readMethods(method)
+	if err != nil {
+		c.badSOCKS(err)
+		return
+	}
+	if !offered {
+		c.note(c.decide(question{reason: ReasonLogin}))
+		c.write([]byte{5, socksNone})
+		c.goodbye()
+		return
+	}
+	if !c.write([]byte{5, method}) {
+		return
+	}
+	if method == socksPassword {
+		user, password, err := c.in.readPassword()
+		if err != nil {
+			c.badSOCKS(err)
+			return
+		}
+		name, ok := rules.Login(user, password)
+		if !ok || !c.become(name) {
+			c.note(c.decide(question{reason: ReasonLogin}))
+			c.write([]byte{1, 1})
+			c.goodbye()
+			return
+		}
+		if !c.write([]byte{1, 0}) {
+			return
+		}
+	}
+	refused := func(r egress.Reason) {
+		c.write(socksReply(socksCode(r)))
+		c.goodbye()
+	}
+	t, err := c.in.readSOCKSRequest()
+	switch {
+	case err == errSOCKSCommand, err == errSOCKSAddress:
+		c.note(c.decide(question{reason: ReasonUnsupported}))
+		code := byte(socksCommand)
+		if err == errSOCKSAddress {
+			code = socksAddress
+		}
+		c.write(socksReply(code))
+		c.goodbye()
+		return
+	case err != nil:
+		if r, _, _ := reasonOf(err); r != ReasonUnreachable { // a target that is none
+			r = c.decide(question{reason: r})
+			c.note(r)
+			refused(r)
+			return
+		}
+		c.badSOCKS(err)
+		return
+	}
+	c.tunnel(t, opener{
+		granted: func() bool { return c.write(socksReply(socksDone)) },
+		refused: refused,
+		failed:  c.tlsFailed,
+	})
+}
+
+// badSOCKS ends a connection whose SOCKS messages are malformed or did not come.
+func (c *conn) badSOCKS(err error) {
+	if err != errSOCKS {
+		c.lost(err)
+		return
+	}
+	c.note(c.decide(question{reason: ReasonMalformed}))
+	c.write(socksReply(socksFailed))
+	c.goodbye()
+}
+
+// bareTLS serves TLS that arrives without a tunnel: its server name says where it goes, or the address it was sent to.
+func (c *conn) bareTLS() {
+	if c.rules().Login != nil { // nothing in it could log in
+		c.note(c.decide(question{reason: ReasonLogin}))
+		c.tlsFailed(ReasonLogin)
+		return
+	}
+	h, err := c.in.readHello()
+	if err != nil {
+		if err != errHello {
+			c.lost(err)
+			return
+		}
+		c.note(c.decide(question{reason: ReasonMalformed}))
+		return
+	}
+	t, r := c.bareTarget(h)
+	if r != "" {
+		c.note(c.decide(question{target: t, reason: r}))
+		c.tlsFailed(r)
+		return
+	}
+	if r := c.judgeHello(t, h); r != "" {
+		c.refuseInside(t, r, opener{failed: c.tlsFailed})
+		return
+	}
+	c.tunnel(t, opener{
+		granted: func() bool { return true },
+		refused: c.tlsFailed,
+		failed:  c.tlsFailed,
+		judged:  true,
+	})
+}
+
+// bareTarget is where a hello that arrived without a tunnel is to go.
+func (c *conn) bareTarget(h hello) (egress.Target, egress.Reason) {
+	port := uint16(tlsPort)
+	if c.trans != nil {
+		ap, given := c.originalTarget()
+		switch {
+		case given.IsValid():
+			return given, ""
+		case h.name == "":
+			if t := literal(ap); t.IsValid() {
+				return t, ""
+			}
+			return egress.Target{}, ReasonNoName
+		}
+		port = ap.Port()
+	}
+	if h.name == "" {
+		return egress.Target{}, ReasonNoName
+	}
+	t, err := egress.NewTarget(h.name, port)
+	if err != nil {
+		r, _, _ := reasonOf(err)
+		return egress.Target{}, r
+	}
+	return t, ""
+}

@@ -1,0 +1,166 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// lingerTime is how long a side whose words no longer reach anyone may go on sending before it is cut off: long enough for
+// it to read what was sent to it, since closing on unread bytes throws that away (RFC 9112 section 9.6).
+const lingerTime = 10 * time.Second
+
+// joint is a tunnel while its bytes move.
+type joint struct {
+	client, server net.Conn
+	up, down       func(n int) error // told of each piece that moved; an error ends the tunnel
+	first          func() error      // runs before the first byte goes up; its error ends the tunnel
+	linger         func()            // called once, when nothing can reach anyone any more but a side still sends
+	splice         *spliceSet
+
+	mu    sync.Mutex
+	quiet int // directions that deliver nothing any more
+}
+
+// run moves bytes until both directions have ended, and closes both connections. Each direction ends on its own: an end of
+// input becomes a closed write side, and the other direction lives on. A reset becomes a reset, so that a cut stream never
+// looks like a whole one. Where a side takes no more, what it sent before is still delivered. The error is the first that was
+// not an orderly end, nil for none.
+func (j *joint) run() error {
+	var upErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { upErr = j.direction(j.server, j.client, j.up, j.first) })
+	downErr := j.direction(j.client, j.server, j.down, nil)
+	wg.Wait()
+	j.server.Close()
+	j.client.Close()
+	if upErr != nil && (downErr == nil || errors.Is(downErr, net.ErrClosed)) {
+		return upErr
+	}
+	return downErr
+}
+
+func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func() error) (err error) {
+	if first != nil {
+		err = first()
+	}
+	if err == nil {
+		err = relay(dst, src, moved, j.splice)
+	}
+	var w writeError
+	switch {
+	case err == nil:
+		if closeWrite(dst) != nil {
+			dst.Close()
+		}
+		j.fallQuiet()
+		return nil
+	case errors.As(err, &w):
+		j.fallQuiet()
+		_, _ = io.Copy(io.Discard, onlyReader{src})
+		return err
+	}
+	// The source was reset, the tunnel was ended, or a limit was reached: a clean end would be a lie to either side.
+	abort(dst)
+	abort(src)
+	return err
+}
+
+// fallQuiet notes that a direction delivers nothing any more.
+func (j *joint) fallQuiet() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.quiet++
+	if j.quiet == 2 {
+		j.linger()
+	}
+}
+
+// onlyReader hides what io.Copy would use to read in larger pieces than needed here.
+type onlyReader struct{ io.Reader }
+
+// writeError marks a failure on the writing side of a relay.
+type writeError struct{ error }
+
+func (e writeError) Unwrap() error { return e.error }
+
+// relay moves bytes from src to dst until the end of input (nil), a failure of the reading side, or a writeError.
+func relay(dst, src net.Conn, moved func(int) error, set *spliceSet) error {
+	if d, ok := dst.(*net.TCPConn); ok {
+		if s, ok := src.(*net.TCPConn); ok && set != nil {
+			return relayTCP(d, s, moved, set)
+		}
+	}
+	return relayAny(dst, src, moved)
+}
+
+// relayAny waits with a small buffer and takes a large one while much arrives.
+func relayAny(dst, src net.Conn, moved func(int) error) error {
+	small := readBufs.Get().(*[readSize]byte)
+	defer readBufs.Put(small)
+	for {
+		n, err := src.Read(small[:])
+		if n > 0 {
+			if err := pass(dst, small[:n], moved); err != nil {
+				return err
+			}
+		}
+		if n == readSize && err == nil {
+			err = relayBulk(dst, src, moved)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func relayBulk(dst, src net.Conn, moved func(int) error) error {
+	bulk := bulkBufs.Get().(*[bulkSize]byte)
+	defer bulkBufs.Put(bulk)
+	for {
+		n, err := src.Read(bulk[:])
+		if n > 0 {
+			if err := pass(dst, bulk[:n], moved); err != nil {
+				return err
+			}
+		}
+		if err != nil || n < readSize {
+			return err
+		}
+	}
+}
+
+func pass(dst net.Conn, p []byte, moved func(int) error) error {
+	if err := moved(len(p)); err != nil {
+		return err
+	}
+	if _, err := dst.Write(p); err != nil {
+		return writeError{err}
+	}
+	return nil
+}
+
+// closeWrite ends the write side of a connection that has two sides to end.
+func closeWrite(c net.Conn) error {
+	if h, ok := c.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// abort closes with a reset where the connection can, so that the peer does not take what it has for all there is.
+func abort(c net.Conn) {
+	raw := c
+	if t, ok := c.(interface{ NetConn() net.Conn }); ok {
+		raw = t.NetConn()
+	}
+	if t, ok := raw.(interface{ SetLinger(int) error }); ok {
+		_ = t.SetLinger(0)
+	}
+	raw.Close()
+}

@@ -1,0 +1,129 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+)
+
+const (
+	// maxSecret bounds a secret: far above any token, far below what a header may hold.
+	maxSecret = 16 << 10
+	// minSecret is the least that can be found again in a response without masking ordinary text.
+	minSecret = 8
+)
+
+const redacted = "[secret]"
+
+// Secret is a credential's value. It cannot be printed, logged or encoded: every such way gives "[secret]". The value leaves
+// it only into the head of a request that [Credential.Stamp] and [Credential.Replace] write. The zero value is no secret.
+type Secret struct {
+	value *[]byte // behind a pointer, so that a copy of the struct, or %#v of one, holds nothing
+}
+
+// NewSecret takes a secret that is already in memory. It refuses what no header can carry.
+func NewSecret(value []byte) (Secret, error) {
+	v := bytes.Clone(bytes.TrimRight(value, "\r\n"))
+	switch {
+	case len(v) < minSecret:
+		return Secret{}, fmt.Errorf("secret has %d bytes; at least %d are needed to find it again in a response", len(v), minSecret)
+	case len(v) > maxSecret:
+		return Secret{}, fmt.Errorf("secret is longer than %d bytes", maxSecret)
+	}
+	for _, c := range v {
+		if c < ' ' || c >= 0x7f {
+			return Secret{}, errors.New("secret holds a character that no header carries")
+		}
+	}
+	if v[0] == ' ' || v[len(v)-1] == ' ' {
+		return Secret{}, errors.New("secret begins or ends with a space")
+	}
+	return Secret{&v}, nil
+}
+
+// ReadSecret reads "file:PATH" (line ends at the end are cut) or "env:NAME". A variable is removed from this process's
+// environment, so that no child inherits it. The error never holds the value.
+func ReadSecret(source string) (Secret, error) {
+	kind, rest, _ := strings.Cut(source, ":")
+	switch {
+	case rest == "":
+	case kind == "file":
+		f, err := os.Open(rest)
+		if err != nil {
+			return Secret{}, fmt.Errorf("reading a secret: %w", err)
+		}
+		defer f.Close()
+		v, err := io.ReadAll(io.LimitReader(f, maxSecret+2))
+		if err != nil {
+			return Secret{}, fmt.Errorf("reading a secret: %w", err)
+		}
+		s, err := NewSecret(v)
+		clear(v)
+		if err != nil {
+			return Secret{}, fmt.Errorf("%s: %w", rest, err)
+		}
+		return s, nil
+	case kind == "env":
+		v, ok := os.LookupEnv(rest)
+		if !ok {
+			return Secret{}, fmt.Errorf("environment variable %s is not set", rest)
+		}
+		s, err := NewSecret([]byte(v))
+		if err != nil {
+			return Secret{}, fmt.Errorf("environment variable %s: %w", rest, err)
+		}
+		return s, nil
+	}
+	return Secret{}, errors.New(`a secret is written as file:PATH or env:NAME, never in the file itself`)
+}
+
+// IsSet reports whether there is a value.
+func (s Secret) IsSet() bool { return s.value != nil }
+
+func (s Secret) bytes() []byte {
+	if s.value == nil {
+		return nil
+	}
+	return *s.value
+}
+
+// Format writes the redaction for every verb and flag.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// String gives the redaction.
+func (s Secret) String() string { return redacted }
+
+// GoString gives the redaction.
+func (s Secret) GoString() string { return redacted }
+
+// MarshalText gives the redaction, and with it every encoder that asks for text.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// MarshalJSON gives the redaction.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
+
+// LogValue gives the redaction.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// replaceIn puts the secret in place of each placeholder in a header value, looking into Basic credentials too (RFC 7617),
+// where git and curl put a password. It reports whether there was one.
+func (s Secret) replaceIn(value, placeholder []byte) ([]byte, bool) {
+	if bytes.Contains(value, placeholder) {
+		return bytes.ReplaceAll(value, placeholder, s.bytes()), true
+	}
+	if len(value) > 6 && strings.EqualFold(string(value[:6]), "basic ") {
+		plain, err := base64.StdEncoding.DecodeString(strings.TrimLeft(string(value[6:]), " "))
+		if err == nil && bytes.Contains(plain, placeholder) {
+			plain = bytes.ReplaceAll(plain, placeholder, s.bytes())
+			out := base64.StdEncoding.AppendEncode(bytes.Clone(value[:6]), plain)
+			clear(plain)
+			return out, true
+		}
+	}
+	return value, false
+}
