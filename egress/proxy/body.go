@@ -3,7 +3,10 @@ package proxy
 import (
 	"bytes"
 	"io"
+	"net"
 	"strconv"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/broker"
 )
 
 const (
@@ -58,7 +61,7 @@ type bodyWriter struct {
 	out     []byte // pending: a head, a chunk; kept between messages for its memory
 	chunked bool   // frame as chunks
 	moved   func(n int) error
-	mask    *masker // nil in the ordinary case
+	mask    *broker.Mask // nil in the ordinary case
 }
 
 func (w *bodyWriter) flush() error {
@@ -73,7 +76,7 @@ func (w *bodyWriter) flush() error {
 // data passes p on. Small pieces join what is pending into one write; a large one is written from where it lies.
 func (w *bodyWriter) data(p []byte) error {
 	if w.mask != nil {
-		p = w.mask.next(p)
+		p = w.mask.Next(p)
 	}
 	return w.put(p)
 }
@@ -92,10 +95,9 @@ func (w *bodyWriter) put(p []byte) error {
 		w.out = append(w.out, '\r', '\n')
 	}
 	if len(p) > readSize && !w.chunked {
-		if err := w.flush(); err != nil {
-			return err
-		}
-		_, err := w.dst.Write(p)
+		pieces := net.Buffers{w.out, p} // one system call on TCP
+		_, err := pieces.WriteTo(w.dst)
+		w.out = w.out[:0]
 		return err
 	}
 	w.out = append(w.out, p...)
@@ -108,7 +110,7 @@ func (w *bodyWriter) put(p []byte) error {
 // end finishes the body with its trailers and writes all that is pending.
 func (w *bodyWriter) end(trailers []field) error {
 	if w.mask != nil {
-		if rest := w.mask.end(); len(rest) > 0 {
+		if rest := w.mask.End(); len(rest) > 0 {
 			if err := w.put(rest); err != nil {
 				return err
 			}
@@ -128,7 +130,7 @@ func (w *bodyWriter) masked(v []byte) []byte {
 	if w.mask == nil {
 		return v
 	}
-	return w.mask.whole(v)
+	return w.mask.Whole(v)
 }
 
 func appendField(out, name, value []byte) []byte {
@@ -219,6 +221,11 @@ func copySized(w *bodyWriter, src *stream, n int64) error {
 // go on. Chunk extensions end here.
 func copyChunks(w *bodyWriter, src *stream) ([]field, error) {
 	for {
+		if bytes.IndexByte(src.buffered(), '\n') < 0 { // about to wait: what is pending goes first
+			if err := w.flush(); err != nil {
+				return nil, err
+			}
+		}
 		size, err := readChunkLine(src)
 		if err != nil {
 			return nil, readError{err}

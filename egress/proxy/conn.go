@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,10 +42,10 @@ type conn struct {
 	movedUp, movedDn func(n int) error
 
 	mu     sync.Mutex
-	far    net.Conn      // what the client is joined with, to end both
+	far    net.Conn    // what the client is joined with, to end both
+	again  func() bool // whether the rules of now still allow that; nil where each request asks
 	ended  bool
 	reason egress.Reason // the first why
-	tunnel egress.Target // what Update judges again; zero outside a tunnel
 }
 
 // handle serves one accepted connection to its end.
@@ -61,9 +62,7 @@ func (s *Server) handle(ctx context.Context, nc net.Conn, r *room, tr *transpare
 	stop := context.AfterFunc(ctx, func() { c.end(ReasonStopped) })
 	defer func() {
 		if p := recover(); p != nil {
-			// The value may hold what a client sent; where it happened is enough.
-			s.log.LogAttrs(ctx, slog.LevelError, "egress panic", slog.Uint64("conn", c.id), slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
-			c.end(ReasonPanic)
+			c.panicked(p)
 		}
 		stop()
 		c.guard.stop()
@@ -116,7 +115,7 @@ func (c *conn) become(name string) bool {
 }
 
 // errBytes is the error of moved when the client has used up its bytes.
-var errBytes = fmt.Errorf("the client's bytes are used up")
+var errBytes = errors.New("the client's bytes are used up")
 
 func (c *conn) moved(side *atomic.Int64, n int) error {
 	side.Add(int64(n))
@@ -165,43 +164,52 @@ func (c *conn) expire() {
 }
 
 // join notes the far side, so that end reaches it. It reports false if the connection has ended meanwhile.
-func (c *conn) join(far net.Conn, tunnel egress.Target) bool {
+func (c *conn) join(far net.Conn, again func() bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.far, c.tunnel = far, tunnel
+	c.far, c.again = far, again
 	return !c.ended
 }
 
 // rejudge ends a tunnel that the rules of now refuse.
 func (c *conn) rejudge() {
 	c.mu.Lock()
-	t, far := c.tunnel, c.far
+	again := c.again
 	c.mu.Unlock()
-	if !t.IsValid() {
-		return
-	}
-	d := c.rules().Dialer
-	if !d.Policy.Decide(t, nil).Allowed || c.rules().Broker.HidesFrom(c.name(), t) {
+	if again != nil && !again() {
 		c.end(ReasonReloaded)
-		return
-	}
-	// The address it is joined with may be refused though its name is not.
-	if a, ok := remoteAddr(far); ok && c.srv.opts.Chain == nil {
-		if lit, err := egress.TargetFrom(netip.AddrPortFrom(a, t.Port())); err == nil && d.Policy.Decide(lit, nil).Reason == egress.ReasonDenied {
-			c.end(ReasonReloaded)
-		}
 	}
 }
 
-func remoteAddr(nc net.Conn) (netip.Addr, bool) {
-	if nc == nil {
-		return netip.Addr{}, false
+// stillAllowed asks the rules of now about an open tunnel: its target, and the address it goes to.
+func (c *conn) stillAllowed(t egress.Target, far net.Conn) bool {
+	rules := c.rules()
+	policy := rules.Dialer.Policy
+	if !policy.Decide(t, nil).Allowed || rules.Broker.HidesFrom(rules.Name, t) {
+		return false
 	}
-	a, ok := nc.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}, false
+	a, ok := far.RemoteAddr().(*net.TCPAddr)
+	if !ok || c.srv.opts.Chain != nil {
+		return true
 	}
-	return a.AddrPort().Addr().Unmap().WithZone(""), true
+	at := literal(netip.AddrPortFrom(a.AddrPort().Addr().WithZone(""), t.Port()))
+	return policy.Decide(at, nil).Reason != egress.ReasonDenied
+}
+
+// recovered keeps a fault in a goroutine of the connection from costing more than the connection.
+func (c *conn) recovered(err *error) {
+	if p := recover(); p != nil {
+		c.panicked(p)
+		*err = errPanic
+	}
+}
+
+var errPanic = errors.New("a fault of the proxy")
+
+func (c *conn) panicked(p any) {
+	// The value may hold what a client sent; where it happened is enough.
+	c.srv.log.LogAttrs(c.ctx, slog.LevelError, "egress panic", slog.Uint64("conn", c.id), slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
+	c.end(ReasonPanic)
 }
 
 // serve finds the protocol and speaks it.

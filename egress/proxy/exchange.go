@@ -2,10 +2,10 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/egress"
 	"github.com/seed-4e9f7b04/hearsay/internal/broker"
@@ -13,6 +13,10 @@ import (
 
 // maxInterim bounds the 1xx answers before a final one.
 const maxInterim = 16
+
+// bodyGrace is how long an answer waits for the end of the request's body to be noticed, which the far side may have seen
+// before this goroutine. Without it every second upload would cost its connection.
+const bodyGrace = 10 * time.Millisecond
 
 // sending is a request body on its way up, when it does not fit beside its head.
 type sending struct {
@@ -94,14 +98,17 @@ func (h *session) exchange(p plan, u *upstream) bool {
 // send starts the body of a request on its way. Until it is done, the client is read by nobody else.
 func (h *session) send(u *upstream, f framing) *sending {
 	job := &sending{done: make(chan struct{})}
-	h.up.dst = u.Conn
+	h.up.dst, h.up.chunked = u.Conn, f.kind == bodyChunked
 	go func() {
 		defer close(job.done)
 		defer h.c.recovered(&job.err)
-		if job.err = h.up.flush(); job.err == nil {
+		if job.err = h.c.movedUp(len(h.up.out)); job.err == nil {
+			job.err = h.up.flush()
+		}
+		if job.err == nil {
 			job.err = copyBody(&h.up, &h.c.in, f)
 		}
-		if job.err != nil && !errors.As(job.err, new(writeFault)) {
+		if errors.As(job.err, new(readError)) || errors.Is(job.err, errBytes) {
 			abort(u.Conn) // the client broke off or sent what is no body: the far side must not take it for whole
 		}
 	}()
@@ -159,6 +166,12 @@ func (h *session) answer(p plan, u *upstream, job *sending, raw []byte, mask *br
 		return false
 	}
 	f := h.resp.responseFraming(p.toHEAD)
+	if job != nil {
+		select {
+		case <-job.done:
+		case <-time.After(bodyGrace):
+		}
+	}
 	keep := p.keep && f.kind != bodyUntilClose && job.over()
 	keepFar := h.resp.minor == 1 && !h.resp.closes && f.kind != bodyUntilClose
 	h.down.chunked = f.kind == bodyChunked && !p.old
@@ -290,5 +303,3 @@ func (h *head) hasVia(name string) bool {
 	}
 	return false
 }
-
-var _ = context.Background

@@ -39,7 +39,6 @@ const (
 	errChunk         malformed = "bad chunk"
 	errTrailer       malformed = "bad trailer"
 	errExpect        malformed = "Expect is not 100-continue"
-	errTargetForm    malformed = "request target has no form that is served here"
 	errStatusFraming malformed = "framing in a response that has no body"
 	errSwitch        malformed = "protocol switch that nobody asked for"
 )
@@ -166,7 +165,6 @@ type head struct {
 	upgrade                 []byte // the Upgrade value
 	expects                 bool
 	proxyAuth               []byte
-	looped                  bool // Via names this proxy
 }
 
 // readHead reads one head of at most limit bytes. The error is io.EOF when the peer ended before a first byte, a malformed,

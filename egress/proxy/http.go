@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"encoding/base64"
-	"net"
 	"net/netip"
 	"strings"
 
@@ -24,6 +23,7 @@ type session struct {
 	up, down  bodyWriter
 	kept      []*upstream
 	login     []byte // the Proxy-Authorization that was accepted
+	toHEAD    bool   // the request was HEAD, or none could be read
 }
 
 // plan is one request after it was read and judged.
@@ -36,12 +36,12 @@ type plan struct {
 	rest    []byte // path and query as sent on
 	cred    *broker.Credential
 
-	framing   framing
-	upgrade   bool // to WebSocket
-	keep      bool // the client may send another request
-	old       bool // the client speaks HTTP/1.0
-	expects   bool
-	toHEAD    bool
+	framing    framing
+	upgrade    bool // to WebSocket
+	keep       bool // the client may send another request
+	old        bool // the client speaks HTTP/1.0
+	expects    bool
+	toHEAD     bool
 	repeatable bool // sending it twice does what sending it once does
 }
 
@@ -75,6 +75,7 @@ func (h *session) one() bool {
 		return false
 	}
 	method := methodName(h.req.method)
+	h.toHEAD = method == "HEAD"
 	if c.rules().Login != nil || h.login != nil {
 		if !h.loggedIn() {
 			return h.refuse(c.decide(question{reason: ReasonLogin, method: method}), true)
@@ -119,7 +120,7 @@ func (h *session) readRequest() ([]byte, error) {
 func (h *session) refuse(r egress.Reason, closing bool) bool {
 	c := h.c
 	closing = closing || h.req.minor == 0 || h.req.closes
-	out := c.srv.appendRefusal(h.down.out[:0], r, string(h.req.method) == "HEAD", closing)
+	out := c.srv.appendRefusal(h.down.out[:0], r, h.toHEAD, closing)
 	h.down.out = out[:0]
 	if !c.write(out) {
 		return false
@@ -161,7 +162,6 @@ func (h *session) connect() {
 	t, err := egress.ParseTarget(string(h.req.target), 0)
 	switch {
 	case h.fixed.IsValid() || h.original.IsValid():
-		err = nil
 		h.refuse(c.decide(question{reason: ReasonUnsupported, method: "CONNECT"}), true)
 		return
 	case err != nil:
@@ -171,7 +171,7 @@ func (h *session) connect() {
 	case h.req.chunked || h.req.length > 0: // a body here is the start of the tunnel to one reader and not to another
 		h.refuse(c.decide(question{target: t, reason: ReasonMalformed, method: "CONNECT"}), true)
 		return
-	case strings.Contains(viaOf(&h.req), c.srv.via):
+	case h.req.hasVia(c.srv.via):
 		h.refuse(c.decide(question{target: t, reason: ReasonLoop, method: "CONNECT"}), true)
 		return
 	}
@@ -180,15 +180,6 @@ func (h *session) connect() {
 		refused: func(r egress.Reason) { h.refuse(r, true) },
 		failed:  c.tlsFailed,
 	})
-}
-
-func viaOf(h *head) string {
-	for _, f := range h.fields {
-		if f.known == hVia {
-			return string(f.value)
-		}
-	}
-	return ""
 }
 
 // plan reads what a request asks for. What it returns beside a reason is as far as it came.
@@ -395,5 +386,3 @@ func methodName(b []byte) string {
 	}
 	return string(b)
 }
-
-var _ net.Conn

@@ -13,10 +13,10 @@ const (
 
 // opener is how a protocol tells its client what became of a tunnel.
 type opener struct {
-	granted func() bool             // the tunnel stands; false if the client is gone
-	refused func(r egress.Reason)   // it does not
-	failed  func(r egress.Reason)   // it did, but what came through it was refused, or the far side was not reached
-	judged  bool                    // a hello is in the buffer, and right
+	granted func() bool           // the tunnel stands; false if the client is gone
+	refused func(r egress.Reason) // it does not
+	failed  func(r egress.Reason) // it did, but what came through it was refused, or the far side was not reached
+	judged  bool                  // a hello is in the buffer, and right
 }
 
 // tunnel opens a tunnel to t and moves its bytes to the end.
@@ -61,7 +61,7 @@ func (c *conn) tunnel(t egress.Target, o opener) {
 		return
 	}
 	defer far.Close()
-	if !c.join(far, t) {
+	if !c.join(far, func() bool { return c.stillAllowed(t, far) }) {
 		return
 	}
 	if !o.judged && !helloFirst && !o.granted() {
@@ -86,7 +86,7 @@ var errRefused = net.ErrClosed
 // pump joins the client with the far side until both directions have ended.
 func (c *conn) pump(far net.Conn, first func() error) {
 	j := joint{
-		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, first: first, splice: &c.srv.pipes,
+		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, first: first, splice: &c.srv.pipes, recovered: c.recovered,
 		linger: func() { c.guard.begin(min(lingerTime, c.srv.opts.Limits.Idle)) },
 	}
 	err := j.run()

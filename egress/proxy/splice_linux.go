@@ -85,14 +85,14 @@ func (p kernelPipe) close() {
 
 // tcpRelay is the state of one direction. Its callbacks are made once, so that a piece that moves costs no allocation.
 type tcpRelay struct {
-	set    *spliceSet
-	pipe   kernelPipe
-	piped  bool // pipe is held and may hold n bytes
-	bulk   bool // much arrives: use the pipe
-	buf    *[bulkSize]byte
-	n      int
-	err    error
-	spent  int // of n, written
+	set   *spliceSet
+	pipe  kernelPipe
+	piped bool // pipe is held and may hold n bytes
+	bulk  bool // much arrives: use the pipe
+	buf   *[bulkSize]byte
+	n     int
+	err   error
+	spent int // of n, written
 }
 
 // relayTCP is relay between TCP connections: small pieces through a buffer, large ones through the kernel (splice(2)).

@@ -17,6 +17,7 @@ type joint struct {
 	client, server net.Conn
 	up, down       func(n int) error // told of each piece that moved; an error ends the tunnel
 	first          func() error      // runs before the first byte goes up; its error ends the tunnel
+	recovered      func(*error)      // deferred where a panic could come
 	linger         func()            // called once, when nothing can reach anyone any more but a side still sends
 	splice         *spliceSet
 
@@ -43,6 +44,13 @@ func (j *joint) run() error {
 }
 
 func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func() error) (err error) {
+	defer func() {
+		if err == errPanic {
+			abort(dst)
+			abort(src)
+		}
+	}()
+	defer j.recovered(&err)
 	if first != nil {
 		err = first()
 	}
