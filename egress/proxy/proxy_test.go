@@ -164,7 +164,7 @@ func (u *under) raw(t testing.TB, send string) string {
 func (u *under) httpClient() *http.Client {
 	proxyURL, _ := url.Parse("http://" + u.addr)
 	return &http.Client{
-		Timeout: time.Minute,
+		Timeout:   time.Minute,
 		Transport: &http.Transport{Proxy: http.ProxyURL(proxyURL), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 	}
 }

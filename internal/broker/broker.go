@@ -250,7 +250,9 @@ func plainPath(path string) bool {
 }
 
 // Stamps reports whether a header of this name from the client is replaced by the stamped one.
-func (c *Credential) Stamps(name []byte) bool { return len(c.name) > 0 && bytes.EqualFold(c.name, name) }
+func (c *Credential) Stamps(name []byte) bool {
+	return len(c.name) > 0 && bytes.EqualFold(c.name, name)
+}
 
 // Stamp appends the header line that carries the secret to a request head; nothing if the credential has none.
 func (c *Credential) Stamp(head []byte) []byte {
