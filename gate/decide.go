@@ -2,13 +2,143 @@ package gate
 
 // Policy is a compiled [Spec]. It is immutable and safe for concurrent use. A nil Policy denies everything.
 type Policy struct {
-	spec Spec
+	tools    map[toolID]*toolPolicy // every tool that some rule, label or pin names
+	servers  map[string]*ruleset    // rules with wildcards, for tools of a server nobody named
+	rest     *ruleset               // rules about every server
+	mode     Mode
+	denyBare bool // refuse what is not grounded
+	task     []pattern
+	problems []Problem
+	version  string
 }
 
-// Compile checks a specification and makes it ready to decide. Its error is a [*CompileError] with every fatal problem.
-func Compile(spec Spec) (*Policy, error) { return &Policy{spec: spec}, nil }
+type toolID struct{ server, tool string }
 
-// Decide judges one call in one session.
+// toolPolicy is what the policy holds about one tool.
+type toolPolicy struct {
+	rules    ruleset
+	labels   ToolLabels
+	effects  []string
+	commands []string
+}
+
+// Decide judges one call in one session. It keeps neither.
 func (p *Policy) Decide(c Call, s State) Decision {
-	return Decision{Answer: Ask, Reason: NoRule}
+	if p == nil {
+		return Decision{Answer: Deny, Reason: NoRule, Text: "There is no policy."}
+	}
+	t, rs := p.lookup(c.Server, c.Tool)
+	d := judge(&c, &s, t, rs)
+	if d.Answer == Deny {
+		return d
+	}
+	return p.restrict(d, &c, &s, t)
+}
+
+// unknownTool is a tool nobody named.
+var unknownTool = &toolPolicy{effects: Effects(0).Names()}
+
+// lookup finds what is known about a tool and the rules that may be about it.
+func (p *Policy) lookup(server, tool string) (*toolPolicy, *ruleset) {
+	if t := p.tools[toolID{server, tool}]; t != nil {
+		return t, &t.rules
+	}
+	if rs := p.servers[server]; rs != nil {
+		return unknownTool, rs
+	}
+	return unknownTool, p.rest
+}
+
+// judge holds the rules against a call: deny, then ask, then allow.
+func judge(c *Call, s *State, t *toolPolicy, rs *ruleset) Decision {
+	q := inquiry{call: c, state: s, tool: t}
+	if rs.commands {
+		q.readCommands()
+		if q.line.script.limit {
+			return Decision{Answer: Deny, Reason: Limit, Text: "The command is too long or too nested to be judged: " + q.line.script.unresolved + "."}
+		}
+	}
+	for _, r := range rs.deny {
+		if r.pat.tool.match(c.Tool) {
+			if fires, failed := r.fires(&q); fires {
+				return r.decision(failed)
+			}
+		}
+	}
+	for _, r := range rs.ask {
+		if r.pat.tool.match(c.Tool) {
+			if fires, failed := r.fires(&q); fires {
+				return r.decision(failed)
+			}
+		}
+	}
+	return permit(&q, rs)
+}
+
+func (r *rule) decision(failed bool) Decision {
+	if failed {
+		return Decision{Answer: r.answer, Rule: r.id, Reason: RuleError, Text: r.errText}
+	}
+	return Decision{Answer: r.answer, Rule: r.id, Reason: ByRule, Text: r.text}
+}
+
+// candidate is an allow rule that is about the call if its command pattern, where it has one, matches.
+type candidate struct {
+	rule    *rule
+	command *valuePattern
+}
+
+// permit looks for allow rules. A command line is allowed only if all of it is understood and each of its commands is
+// allowed by some rule.
+func permit(q *inquiry, rs *ruleset) Decision {
+	var space [8]candidate
+	found := space[:0]
+	for _, r := range rs.allow {
+		if !r.pat.tool.match(q.call.Tool) {
+			continue
+		}
+		ok, command := r.admits(q)
+		switch {
+		case !ok:
+		case command == nil && !(q.line.present && rs.guards):
+			return r.decision(false)
+		case command != nil && command.line != "" && q.line.raw == command.line:
+			return r.decision(false) // the operator typed this very line
+		default:
+			found = append(found, candidate{r, command})
+		}
+	}
+	switch l := &q.line; {
+	case len(found) == 0:
+		return Decision{Answer: Ask, Reason: NoRule, Text: "No rule allows this call."}
+	case l.script.unresolved != "":
+		return Decision{Answer: Ask, Reason: Unresolved, Text: "What this command does cannot be read from its text: " + l.script.unresolved + "."}
+	case len(l.script.parts) == 0:
+		return Decision{Answer: Ask, Reason: Unresolved, Text: "The command is empty."}
+	}
+	var by *rule
+	for i := range q.line.script.parts {
+		r := q.line.allowedBy(i, found, rs, q)
+		if r == nil {
+			return Decision{Answer: Ask, Reason: CommandParts, Text: "No rule allows this part of the command: " + q.line.script.parts[i].text}
+		}
+		if by == nil {
+			by = r
+		}
+	}
+	return by.decision(false)
+}
+
+// allowedBy finds the rule that allows the i-th command. A rule that does not spell out the program does not allow one
+// that may run what another rule denies.
+func (l *commandLine) allowedBy(i int, found []candidate, rs *ruleset, q *inquiry) *rule {
+	for _, c := range found {
+		if c.command != nil && !c.command.allowsPart(l.script.parts[i]) {
+			continue
+		}
+		if c.command != nil && c.command.namesProgram() || !rs.guards || !l.hides(i, rs, q) {
+			return c.rule
+		}
+	}
+	return nil
 }

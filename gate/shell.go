@@ -1,0 +1,580 @@
+package gate
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Bounds of one command line. What is over them is denied: a weaker answer for a longer line would be an invitation.
+const (
+	maxCommand = 128 << 10 // bytes; a line with a whole file in a here-document still fits
+	maxParts   = 4096      // commands in one line
+	maxNesting = 24        // substitutions, groups and shells within each other
+)
+
+// script is what a shell command line says it will run, as far as that can be read from its text.
+type script struct {
+	parts      []part
+	unresolved string // why a part of the effect cannot be read from the text; "" where all of it can
+	limit      bool   // over a bound: nothing about it is known
+}
+
+// part is one command with its arguments.
+type part struct {
+	text  string // canonical: words with a space between, spaces within words escaped
+	named bool   // every word is known
+	runs  bool   // it runs its arguments as a command: any of its words may start one
+}
+
+// parseScript reads a command line of a POSIX-like shell. It never guesses: quoting is resolved, and every expansion,
+// redirection or construct whose result is not in the text makes the script unresolved, while the commands inside are
+// still found.
+func parseScript(src string) script {
+	p := shellParser{src: src}
+	if len(src) > maxCommand {
+		return script{limit: true, unresolved: "the command is longer than the gate will read"}
+	}
+	p.list(0)
+	return p.out
+}
+
+type shellParser struct {
+	src   string
+	pos   int
+	out   script
+	depth int
+	docs  []hereDoc // here-documents whose bodies start after the next newline
+}
+
+type hereDoc struct {
+	end          string
+	tabs, quoted bool
+	commands     *bool // whether the command that reads it is a shell; known once the command is complete
+}
+
+// simple is the command being read.
+type simple struct {
+	words   []word
+	redirs  bool
+	isShell bool
+}
+
+type word struct {
+	text   string
+	known  bool
+	quoted bool // some of it was quoted, so it is no reserved word
+}
+
+func (p *shellParser) doubt(why string) {
+	if p.out.unresolved == "" {
+		p.out.unresolved = why
+	}
+}
+
+func (p *shellParser) over() {
+	p.out.limit = true
+	p.doubt("the command has more parts than the gate will read")
+	p.pos = len(p.src)
+}
+
+// enter counts a nesting; false where it is too deep.
+func (p *shellParser) enter() bool {
+	if p.depth++; p.depth > maxNesting {
+		p.over()
+		return false
+	}
+	return true
+}
+
+// list reads commands up to the closing character end, which it consumes; 0: up to the end of the text.
+func (p *shellParser) list(end byte) {
+	if !p.enter() {
+		return
+	}
+	defer func() { p.depth-- }()
+	cmd := &simple{}
+	for !p.out.limit {
+		p.skipBlanks()
+		if p.pos >= len(p.src) {
+			p.finish(cmd)
+			if end != 0 {
+				p.doubt("a parenthesis is not closed")
+			}
+			return
+		}
+		c := p.src[p.pos]
+		switch {
+		case c == end && end != 0:
+			p.pos++
+			p.finish(cmd)
+			return
+		case c == '\n':
+			p.pos++
+			p.finish(cmd)
+			cmd = &simple{}
+			p.hereDocs()
+		case c == ';' || c == '|' || c == '&' && !p.at("&>"):
+			p.pos++
+			p.finish(cmd)
+			cmd = &simple{}
+		case c == '#':
+			// A shell that reads no comments would run what follows.
+			p.doubt("a comment")
+			if i := strings.IndexByte(p.src[p.pos:], '\n'); i >= 0 {
+				p.pos += i
+			} else {
+				p.pos = len(p.src)
+			}
+		case c == '(' && len(cmd.words) == 0:
+			p.pos++
+			p.list(')')
+		case c == '(' || c == ')':
+			p.pos++
+			p.doubt("a parenthesis out of place")
+			p.finish(cmd)
+			cmd = &simple{}
+		case p.redirection(cmd):
+		default:
+			w := p.word()
+			if len(cmd.words) == 0 && !w.quoted && w.known && p.reserved(w.text) {
+				continue
+			}
+			cmd.words = append(cmd.words, w)
+		}
+	}
+}
+
+// reserved handles words that structure a script at the place of a command's name.
+func (p *shellParser) reserved(w string) bool {
+	switch w {
+	case "{", "}", "!", "time":
+		return true
+	case "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "coproc", "function",
+		"for", "case", "esac", "select", "in", "[[", "]]":
+		p.doubt("a control structure")
+		return true
+	}
+	return false
+}
+
+func (p *shellParser) at(s string) bool { return strings.HasPrefix(p.src[p.pos:], s) }
+
+func (p *shellParser) skipBlanks() {
+	for p.pos < len(p.src) {
+		switch {
+		case p.src[p.pos] == ' ' || p.src[p.pos] == '\t':
+			p.pos++
+		case p.at("\\\n"):
+			p.pos += 2
+		default:
+			return
+		}
+	}
+}
+
+// redirection reads one redirection of cmd, if there is one here. Only those that write and read nothing stay resolved.
+func (p *shellParser) redirection(cmd *simple) bool {
+	at := p.pos
+	for at < len(p.src) && '0' <= p.src[at] && p.src[at] <= '9' {
+		at++
+	}
+	rest := p.src[at:]
+	if strings.HasPrefix(rest, "<(") || strings.HasPrefix(rest, ">(") {
+		return false // a process substitution is a word
+	}
+	op := ""
+	for _, o := range []string{"&>>", "&>", "<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"} {
+		if strings.HasPrefix(rest, o) && (at == p.pos || o[0] != '&') {
+			op = o
+			break
+		}
+	}
+	if op == "" {
+		return false
+	}
+	p.pos = at + len(op)
+	p.skipBlanks()
+	if p.pos >= len(p.src) || strings.IndexByte("\n;|&<>()", p.src[p.pos]) >= 0 {
+		p.doubt("a redirection without a target")
+		return true
+	}
+	w := p.word()
+	switch {
+	case op == "<<" || op == "<<-":
+		p.doubt("a here-document")
+		p.docs = append(p.docs, hereDoc{end: w.text, tabs: op == "<<-", quoted: w.quoted, commands: &cmd.isShell})
+	case (op == ">&" || op == "<&") && w.known && (allDigits(w.text) || w.text == "-"):
+	case w.known && w.text == "/dev/null" && op != "<>":
+	default:
+		p.doubt("a redirection to or from a file")
+	}
+	return true
+}
+
+// hereDocs reads the bodies of the here-documents of the line that just ended. A shell runs its document; elsewhere only
+// the substitutions in it run.
+func (p *shellParser) hereDocs() {
+	docs := p.docs
+	p.docs = nil
+	for _, d := range docs {
+		start := p.pos
+		bodyEnd := len(p.src)
+		for p.pos < len(p.src) {
+			lineStart := p.pos
+			line := p.src[p.pos:]
+			if i := strings.IndexByte(line, '\n'); i >= 0 {
+				line = line[:i]
+				p.pos++
+			}
+			p.pos += len(line)
+			if d.tabs {
+				line = strings.TrimLeft(line, "\t")
+			}
+			if line == d.end {
+				bodyEnd = lineStart
+				break
+			}
+		}
+		body := p.src[start:bodyEnd]
+		switch {
+		case *d.commands:
+			p.nested(body)
+		case !d.quoted:
+			q := shellParser{src: body, depth: p.depth, out: p.out}
+			q.expansions()
+			p.out = q.out
+		}
+	}
+}
+
+// nested reads src as a script of its own, within this one.
+func (p *shellParser) nested(src string) {
+	q := shellParser{src: src, depth: p.depth, out: p.out}
+	q.list(0)
+	p.out = q.out
+	if p.out.limit {
+		p.pos = len(p.src)
+	}
+}
+
+// expansions finds the substitutions in text that is otherwise not a script.
+func (p *shellParser) expansions() {
+	for p.pos < len(p.src) && !p.out.limit {
+		switch p.src[p.pos] {
+		case '\\':
+			p.pos += 2
+		case '$':
+			p.dollar(nil)
+		case '`':
+			p.backquote()
+		default:
+			p.pos++
+		}
+	}
+}
+
+// word reads one word, with everything that is expanded inside it.
+func (p *shellParser) word() word {
+	w := word{known: true}
+	var b strings.Builder
+	unknown := func(why string) {
+		w.known = false
+		p.doubt(why)
+	}
+	start := p.pos
+	for p.pos < len(p.src) && !p.out.limit {
+		c := p.src[p.pos]
+		switch {
+		case c == ' ' || c == '\t' || c == '\n' || c == ';' || c == '&' || c == '|' || c == ')':
+			w.text = b.String()
+			return w
+		case c == '(':
+			// A function, an array or a pattern. The text inside is read as commands.
+			unknown("a parenthesis inside a word")
+			w.text = b.String()
+			return w
+		case (c == '<' || c == '>') && strings.HasPrefix(p.src[p.pos+1:], "("):
+			unknown("a process substitution")
+			p.pos += 2
+			p.list(')')
+		case c == '<' || c == '>':
+			w.text = b.String()
+			return w
+		case c == '\\':
+			w.quoted = true
+			p.pos++
+			if p.pos < len(p.src) {
+				if p.src[p.pos] != '\n' {
+					b.WriteByte(p.src[p.pos])
+				}
+				p.pos++
+			}
+		case c == '\'':
+			w.quoted = true
+			end := strings.IndexByte(p.src[p.pos+1:], '\'')
+			if end < 0 {
+				unknown("a quote is not closed")
+				end = len(p.src) - p.pos - 1
+			}
+			b.WriteString(p.src[p.pos+1 : p.pos+1+end])
+			p.pos = min(p.pos+end+2, len(p.src))
+		case c == '"':
+			w.quoted = true
+			if !p.doubleQuoted(&b) {
+				w.known = false
+			}
+		case c == '$':
+			if !p.dollar(&b) {
+				w.known = false
+			}
+		case c == '`':
+			w.known = false
+			p.backquote()
+		case c == '*' || c == '?' || c == '[' && !p.lone():
+			unknown("a wildcard for file names")
+			b.WriteByte(c)
+			p.pos++
+		case (c == '{' || c == '}') && !p.lone() && !p.emptyBraces():
+			unknown("a brace expansion")
+			b.WriteByte(c)
+			p.pos++
+		case c == '~' && (p.pos == start || p.src[p.pos-1] == ':' || p.src[p.pos-1] == '='):
+			unknown("a home folder")
+			b.WriteByte(c)
+			p.pos++
+		case (c == '!' || c == '=') && p.pos == start && !p.lone() && !p.at("!=") && !p.at("=="):
+			unknown("a history or command expansion")
+			b.WriteByte(c)
+			p.pos++
+		case c < 0x20 || c == 0x7f:
+			unknown("a control character")
+			b.WriteByte(c)
+			p.pos++
+		default:
+			b.WriteByte(c)
+			p.pos++
+		}
+	}
+	w.text = b.String()
+	return w
+}
+
+// lone reports whether the character here is a word by itself.
+func (p *shellParser) lone() bool {
+	before := p.pos == 0 || strings.IndexByte(" \t\n;|&()", p.src[p.pos-1]) >= 0
+	after := p.pos+1 == len(p.src) || strings.IndexByte(" \t\n;|&()", p.src[p.pos+1]) >= 0
+	return before && after
+}
+
+// emptyBraces reports whether here is a brace of {}, which shells leave alone.
+func (p *shellParser) emptyBraces() bool {
+	return p.at("{}") || p.src[p.pos] == '}' && p.pos > 0 && p.src[p.pos-1] == '{'
+}
+
+// doubleQuoted reads a double-quoted string and reports whether its text is known.
+func (p *shellParser) doubleQuoted(b *strings.Builder) bool {
+	known := true
+	for p.pos++; p.pos < len(p.src) && !p.out.limit; {
+		switch c := p.src[p.pos]; c {
+		case '"':
+			p.pos++
+			return known
+		case '\\':
+			p.pos++
+			if p.pos == len(p.src) {
+				continue
+			}
+			if c := p.src[p.pos]; strings.IndexByte("$`\"\\\n", c) < 0 {
+				b.WriteByte('\\')
+			}
+			if p.src[p.pos] != '\n' {
+				b.WriteByte(p.src[p.pos])
+			}
+			p.pos++
+		case '$':
+			known = p.dollar(b) && known
+		case '`':
+			p.backquote()
+			known = false
+		case '!':
+			if p.pos+1 < len(p.src) && strings.IndexByte(" \t\n=\"(", p.src[p.pos+1]) < 0 {
+				p.doubt("a history expansion")
+			}
+			b.WriteByte(c)
+			p.pos++
+		default:
+			b.WriteByte(c)
+			p.pos++
+		}
+	}
+	p.doubt("a quote is not closed")
+	return false
+}
+
+// dollar reads what starts with a dollar sign and reports whether it stands for itself. b may be nil.
+func (p *shellParser) dollar(b *strings.Builder) bool {
+	p.pos++
+	next := byte(0)
+	if p.pos < len(p.src) {
+		next = p.src[p.pos]
+	}
+	switch {
+	case next == '(':
+		p.doubt("a command substitution")
+		p.pos++
+		p.list(')')
+	case next == '{':
+		p.doubt("a parameter expansion")
+		p.pos++
+		p.braces()
+	case next == '[':
+		p.doubt("an arithmetic expansion")
+		p.pos++
+	case next == '\'' || next == '"':
+		p.doubt("a quote with a dollar sign")
+	case next == '_' || 'a' <= next|0x20 && next|0x20 <= 'z':
+		p.doubt("a variable")
+		for p.pos < len(p.src) && (p.src[p.pos] == '_' || allDigits(p.src[p.pos:p.pos+1]) || 'a' <= p.src[p.pos]|0x20 && p.src[p.pos]|0x20 <= 'z') {
+			p.pos++
+		}
+	case next != 0 && strings.IndexByte("0123456789@*#?-$!", next) >= 0:
+		p.doubt("a variable")
+		p.pos++
+	default:
+		if b != nil {
+			b.WriteByte('$')
+		}
+		return true
+	}
+	return false
+}
+
+// braces reads ${…} to its closing brace and what is substituted inside.
+func (p *shellParser) braces() {
+	if !p.enter() {
+		return
+	}
+	defer func() { p.depth-- }()
+	for p.pos < len(p.src) && !p.out.limit {
+		switch p.src[p.pos] {
+		case '}':
+			p.pos++
+			return
+		case '\\':
+			p.pos += 2
+		case '$':
+			p.dollar(nil)
+		case '`':
+			p.backquote()
+		case '<', '>':
+			if p.pos++; p.pos < len(p.src) && p.src[p.pos] == '(' {
+				p.pos++
+				p.list(')')
+			}
+		default:
+			p.pos++
+		}
+	}
+	p.pos = min(p.pos, len(p.src))
+}
+
+// backquote reads an old command substitution.
+func (p *shellParser) backquote() {
+	p.doubt("a command substitution")
+	var inner strings.Builder
+	for p.pos++; p.pos < len(p.src) && p.src[p.pos] != '`'; p.pos++ {
+		if p.src[p.pos] == '\\' && p.pos+1 < len(p.src) && strings.IndexByte("$`\\", p.src[p.pos+1]) >= 0 {
+			p.pos++
+		}
+		inner.WriteByte(p.src[p.pos])
+	}
+	p.pos = min(p.pos+1, len(p.src))
+	if p.enter() {
+		p.nested(inner.String())
+		p.depth--
+	}
+}
+
+// finish adds the command that was read, and the commands it is known to run.
+func (p *shellParser) finish(cmd *simple) {
+	words := cmd.words
+	for len(words) > 0 && assignment(words[0].text) {
+		p.doubt("a variable is set for the command")
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return
+	}
+	cmd.isShell = slices.ContainsFunc(words, func(w word) bool { return shells[path.Base(w.text)] })
+	p.command(words)
+}
+
+// command adds one command by its words.
+func (p *shellParser) command(words []word) {
+	if p.out.limit {
+		return
+	}
+	if len(p.out.parts) >= maxParts {
+		p.over()
+		return
+	}
+	pt := newPart(words)
+	switch {
+	case !words[0].known:
+		p.doubt("the program's name is not in the text")
+	case strings.HasPrefix(words[0].text, "-") && len(words) > 1:
+		p.doubt("an option in the place of a program's name") // time -p
+		p.command(words[1:])
+		return
+	}
+	p.unwrap(words, &pt)
+	if pt.text != "" {
+		p.out.parts = append(p.out.parts, pt)
+	}
+}
+
+func newPart(words []word) part {
+	var b strings.Builder
+	pt := part{named: true}
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		writeWord(&b, w.text)
+		pt.named = pt.named && w.known
+	}
+	pt.text = b.String()
+	return pt
+}
+
+// writeWord writes a word so that the spaces between words stay unambiguous.
+func writeWord(b *strings.Builder, w string) {
+	if w == "" {
+		b.WriteString("''")
+	}
+	for i := range len(w) {
+		if c := w[i]; c <= ' ' || c == '\\' || c == '\'' || c == 0x7f {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(w[i])
+	}
+}
+
+func assignment(w string) bool {
+	for i := range len(w) {
+		c := w[i]
+		switch {
+		case c == '=' && i > 0:
+			return true
+		case (c == '+' || c == '[') && i > 0:
+			return strings.Contains(w[i:], "=")
+		case c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' || i > 0 && '0' <= c && c <= '9':
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+var shells = set(`sh bash dash zsh ksh mksh ash fish csh tcsh rbash busybox eval source .`)
