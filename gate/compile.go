@@ -472,7 +472,7 @@ func (c *compiler) checkLabelPath(line int, tool, name string, def ToolDef) {
 func (c *compiler) test(p *Policy) {
 	for _, r := range c.spec.Rules {
 		for i, t := range r.Tests {
-			server, tool, err := splitTool(t.Tool, c.spec.Servers)
+			server, tool, err := SplitTool(t.Tool, c.spec.Servers)
 			if err != nil {
 				c.refuse(t.Line, r.Tool.Text, "test %d: %s %v", i+1, t.Tool, err)
 				continue

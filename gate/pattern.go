@@ -69,6 +69,18 @@ func parsePattern(src string, servers []string) (pattern, error) {
 	return p, err
 }
 
+// SplitTool reads the name of a tool in any of the spellings of rules. servers are the known ones; nil: any. It takes no
+// wildcards.
+func SplitTool(name string, servers []string) (server, tool string, err error) {
+	if strings.ContainsAny(name, "*()") {
+		return "", "", errors.New("names one tool, without wildcards and arguments")
+	}
+	if server, tool, err = splitTool(name, servers); err == nil && tool == "*" {
+		err = errors.New("names a server, and no tool of it")
+	}
+	return server, tool, err
+}
+
 // splitTool finds the server in a tool's name. Where servers are known they decide which separator is meant.
 func splitTool(head string, servers []string) (server, tool string, err error) {
 	name, mcp := strings.CutPrefix(head, "mcp__")

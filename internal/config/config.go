@@ -28,6 +28,13 @@ type File struct {
 	Approvals *Approvals `yaml:"approvals"`
 	Audit     *Audit     `yaml:"audit"`
 	Egress    *Egress    `yaml:"egress"`
+
+	Permissions *Permissions `yaml:"permissions"`
+	Rules       []Rule       `yaml:"rules"`
+	Tools       Tools        `yaml:"tools"`
+	Store       *Store       `yaml:"store"`
+	Profile     `yaml:",inline"`
+	Profiles    map[string]Profile `yaml:"profiles"`
 }
 
 // Load reads and checks the file at path.
