@@ -187,6 +187,9 @@ func (f *File) Gate(profile string, in GateInput) (gate.Spec, gate.Budget, error
 		if err != nil {
 			return spec, gate.Budget{}, fmt.Errorf("rule %d: %w", i+1, err)
 		}
+		if profile != "" {
+			rule.Tests = nil // they say what the file's own profile does
+		}
 		spec.Rules = append(spec.Rules, rule)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Tools)) {
