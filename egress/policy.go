@@ -48,7 +48,25 @@ type addrRange struct {
 	port   uint16 // 0: any
 }
 
-// NewPolicy checks and compiles the rules. An error names the list, the entry and what to write instead.
+// EntryError names an entry that cannot be used, and what to write instead. A program that knows the file shows the line.
+type EntryError struct {
+	List    string // "allow", "deny", "inward" or "nat64_prefixes"
+	Index   int    // of the entry in the list; -1 when the host of an exemption is meant
+	Host    string // the host of an exemption, as written
+	Entry   string // as written
+	Problem error
+}
+
+func (e *EntryError) Error() string {
+	if e.List == string(listInward) && e.Index >= 0 {
+		return fmt.Sprintf("inward host %q: address %q %v", e.Host, e.Entry, e.Problem)
+	}
+	return fmt.Sprintf("%s entry %q %v", e.List, e.Entry, e.Problem)
+}
+
+func (e *EntryError) Unwrap() error { return e.Problem }
+
+// NewPolicy checks and compiles the rules. The error is an [*EntryError].
 func NewPolicy(o PolicyOptions) (*Policy, error) {
 	p := &Policy{reportOnly: o.ReportOnly}
 	var err error
@@ -58,10 +76,10 @@ func NewPolicy(o PolicyOptions) (*Policy, error) {
 	if p.deny, err = parseRules(o.Deny, listDeny); err != nil {
 		return nil, err
 	}
-	for _, text := range o.NAT64 {
+	for i, text := range o.NAT64 {
 		prefix, err := parseNAT64(text)
 		if err != nil {
-			return nil, fmt.Errorf("nat64_prefixes entry %q %w", text, err)
+			return nil, &EntryError{List: "nat64_prefixes", Index: i, Entry: text, Problem: err}
 		}
 		p.nat64 = append(p.nat64, prefix)
 	}
@@ -78,10 +96,10 @@ func NewPolicy(o PolicyOptions) (*Policy, error) {
 
 func parseRules(entries []string, where list) ([]rule, error) {
 	var rules []rule
-	for _, text := range entries {
+	for i, text := range entries {
 		r, err := parseRule(text, where)
 		if err != nil {
-			return nil, fmt.Errorf("%s entry %q %w", where, text, err)
+			return nil, &EntryError{List: string(where), Index: i, Entry: text, Problem: err}
 		}
 		rules = append(rules, r)
 	}
@@ -90,20 +108,20 @@ func parseRules(entries []string, where list) ([]rule, error) {
 
 func parseExemption(key string, values []string) (exemption, error) {
 	host, err := parseRule(key, listInward)
-	if err != nil {
-		return exemption{}, fmt.Errorf("inward host %q %w", key, err)
+	if err == nil && len(values) == 0 {
+		err = fmt.Errorf("has no addresses; list them, as in [\"10.0.0.0/8\"], or remove it")
 	}
-	if len(values) == 0 {
-		return exemption{}, fmt.Errorf("inward host %q has no addresses; list them, as in [\"10.0.0.0/8\"], or remove it", key)
+	if err != nil {
+		return exemption{}, &EntryError{List: string(listInward), Index: -1, Host: key, Entry: key, Problem: err}
 	}
 	e := exemption{host: host}
-	for _, v := range values {
+	for i, v := range values {
 		r, err := parseRule(v, listInward)
 		if err == nil && !r.prefix.IsValid() {
 			err = fmt.Errorf("is no address or range; write one as in 10.0.0.0/8 or 10.1.2.3:5432")
 		}
 		if err != nil {
-			return exemption{}, fmt.Errorf("inward host %q: address %q %w", key, v, err)
+			return exemption{}, &EntryError{List: string(listInward), Index: i, Host: key, Entry: v, Problem: err}
 		}
 		ar := addrRange{prefix: r.prefix}
 		if !r.anyPort {

@@ -100,7 +100,7 @@ func parseHostRule(text string, where list) (rule, string, error) {
 	if strings.Contains(host, "/") {
 		p, err := parsePrefix(host)
 		if err != nil {
-			if _, _, e := canonicalHost(host[:strings.IndexByte(host, '/')], true); e == nil {
+			if _, a, e := canonicalHost(host[:strings.IndexByte(host, '/')], true); e == nil && !a.IsValid() {
 				return rule{}, "", fmt.Errorf("has a path; paths are matched in plain HTTP only, as in %q", "GET http://"+host)
 			}
 			return rule{}, "", err
