@@ -154,7 +154,7 @@ func (d *Dialer) Judge(ctx context.Context, t Target, req *Request) Explanation 
 	}
 	own, err := d.own()
 	if err != nil {
-		e.Err = err
+		e.Err, e.Reason = err, ReasonOwnUnknown
 		return e
 	}
 	e.Allowed = true
@@ -245,4 +245,17 @@ func (d *Dialer) checkSocket(t Target, judged netip.AddrPort, address string, re
 		return &DeniedError{Target: t, Addr: a.Addr, Class: a.Class, Rule: a.Rule, Reason: a.Reason}
 	}
 	return nil
+}
+
+// Note says what an address's class alone does not: the entry that exempts or denies it, or why it is refused.
+func (a Answer) Note() string {
+	switch {
+	case a.Exemption != "":
+		return fmt.Sprintf(" (exempted by inward %q)", a.Exemption)
+	case a.Rule != "":
+		return fmt.Sprintf(" (refused by deny entry %q)", a.Rule)
+	case !a.Allowed:
+		return fmt.Sprintf(" (refused: %s)", a.Reason)
+	}
+	return ""
 }

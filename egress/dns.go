@@ -36,7 +36,7 @@ var (
 type rcodeError dnsmessage.RCode
 
 func (e rcodeError) Error() string {
-	return fmt.Sprintf("the server says %s", dnsmessage.RCode(e))
+	return fmt.Sprintf("the server answers %s", dnsmessage.RCode(e))
 }
 
 // resolve asks for one address family and follows aliases. Only records on the chain from the name count: what else a server
@@ -48,7 +48,7 @@ func (c dnsConfig) resolve(ctx context.Context, name string, qtype dnsmessage.Ty
 	for range maxQuestions {
 		msg, server, err := c.exchange(ctx, at, qtype)
 		if err != nil {
-			return out, &ResolveError{name, dnsReason(err), err}
+			return out, dnsFailure(name, err)
 		}
 		out.Source = server.String()
 		for {
@@ -77,15 +77,15 @@ func (c dnsConfig) resolve(ctx context.Context, name string, qtype dnsmessage.Ty
 	return out, &ResolveError{name, ReasonAliases, errAliasChain}
 }
 
-func dnsReason(err error) Reason {
+func dnsFailure(name string, err error) *ResolveError {
 	var code rcodeError
 	switch {
 	case errors.As(err, &code) && dnsmessage.RCode(code) == dnsmessage.RCodeNameError:
-		return ReasonNoSuchName
+		return &ResolveError{Host: name, Reason: ReasonNoSuchName}
 	case timedOut(err):
-		return ReasonResolveTimeout
+		return &ResolveError{name, ReasonResolveTimeout, err}
 	}
-	return ReasonServerFailure
+	return &ResolveError{name, ReasonServerFailure, err}
 }
 
 // exchange asks the servers in turn until one gives an answer or says that there is no such name.

@@ -195,6 +195,7 @@ const (
 	ReasonInward     Reason = "inward"       // an address is not outward and not exempted for this host
 	ReasonMetadata   Reason = "metadata"     // an address is a cloud metadata service
 	ReasonOwnPort    Reason = "own-listener" // a port on which this program itself listens
+	ReasonOwnUnknown Reason = "own-unknown"  // this host's addresses could not be read
 )
 
 // Decision is what the rules say of a target before any address is known. The zero value refuses.

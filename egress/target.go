@@ -91,7 +91,7 @@ type TargetError struct {
 }
 
 func (e *TargetError) Error() string {
-	return fmt.Sprintf("no usable target: %s", e.Reason)
+	return fmt.Sprintf("no usable target (%s): %s", e.Reason, targetProblems[e.Reason])
 }
 
 func refuse(r Reason) *TargetError { return &TargetError{r} }
@@ -101,21 +101,38 @@ type Reason string
 
 // Reasons of a [TargetError].
 const (
-	ReasonEmptyHost Reason = "empty-host"       // no host at all
-	ReasonControl   Reason = "control-in-host"  // NUL, a line break or another control character
-	ReasonSpace     Reason = "space-in-host"    // a space, in any spelling
-	ReasonUserinfo  Reason = "userinfo"         // something before an @
-	ReasonPercent   Reason = "percent-in-host"  // percent-encoding
-	ReasonZone      Reason = "zone"             // an IPv6 zone
-	ReasonBrackets  Reason = "brackets"         // brackets that are not exactly round an IPv6 address
-	ReasonCharacter Reason = "character"        // a character that no host name has
-	ReasonLabel     Reason = "label"            // an empty label, one over 63 octets, or one that begins or ends with a hyphen
-	ReasonLength    Reason = "length"           // a name over 253 octets
-	ReasonSpelling  Reason = "address-spelling" // an IPv4 address in decimal, octal, hexadecimal, short, padded or mixed spelling
-	ReasonIDNA      Reason = "idna"             // not valid under UTS 46, non-transitional
-	ReasonPort      Reason = "port"             // no port, or not 1 to 65535 in plain decimal
-	ReasonURL       Reason = "url"              // not an absolute http or https URL
+	ReasonEmptyHost Reason = "empty-host"
+	ReasonControl   Reason = "control-in-host"
+	ReasonSpace     Reason = "space-in-host"
+	ReasonUserinfo  Reason = "userinfo"
+	ReasonPercent   Reason = "percent-in-host"
+	ReasonZone      Reason = "zone"
+	ReasonBrackets  Reason = "brackets"
+	ReasonCharacter Reason = "character"
+	ReasonLabel     Reason = "label"
+	ReasonLength    Reason = "length"
+	ReasonSpelling  Reason = "address-spelling"
+	ReasonIDNA      Reason = "idna"
+	ReasonPort      Reason = "port"
+	ReasonURL       Reason = "url"
 )
+
+var targetProblems = map[Reason]string{
+	ReasonEmptyHost: "there is no host",
+	ReasonControl:   "the host holds a control character",
+	ReasonSpace:     "the host holds a space",
+	ReasonUserinfo:  "something stands before an @",
+	ReasonPercent:   "the host holds a percent sign",
+	ReasonZone:      "the address has a zone",
+	ReasonBrackets:  "brackets belong exactly round an IPv6 address, and an IPv6 address with a port needs them",
+	ReasonCharacter: "the host holds a character that no host name has",
+	ReasonLabel:     "a label is empty, over 63 octets, or begins or ends with a hyphen",
+	ReasonLength:    "the name is over 253 octets",
+	ReasonSpelling:  "an IPv4 address is four decimal numbers without leading zeros, and no name ends in a number",
+	ReasonIDNA:      "the name is not valid under UTS 46",
+	ReasonPort:      "a port from 1 to 65535 is needed, in plain decimal",
+	ReasonURL:       "not an absolute http or https URL, or one that readers take apart differently",
+}
 
 // splitPort cuts "host:port" at the only place where every reader would. The host keeps its brackets.
 func splitPort(s string, defaultPort uint16) (host string, port uint16, err error) {
