@@ -278,3 +278,5 @@ func BenchmarkClassify(b *testing.B) {
 		})
 	}
 }
+
+func noOwn() ([]netip.Prefix, error) { return nil, nil }

@@ -137,7 +137,7 @@ func glob(pattern, s string) bool {
 
 // canonicalPath brings percent-escapes into one form (RFC 3986 section 6.2.2). It reports false for a path that servers read
 // in different ways: dot segments in any encoding, empty segments, encoded slashes, backslashes, control characters, or
-// escapes of escapes. A pattern that such a path slips past or into would be worth nothing.
+// an encoded percent sign, which may begin another escape. A pattern that such a path slips past or into would be worth nothing.
 func canonicalPath(path string) (string, bool) {
 	if path == "" || path[0] != '/' {
 		return "", false
@@ -151,7 +151,7 @@ func canonicalPath(path string) (string, bool) {
 			}
 			c = unhex(path[i+1])<<4 | unhex(path[i+2])
 			i += 2
-			if c == '/' || c == '\\' || c == '*' || c == '%' && i+2 < len(path) && isHex(path[i+1]) && isHex(path[i+2]) {
+			if c == '/' || c == '\\' || c == '*' || c == '%' {
 				return "", false
 			}
 			if c > ' ' && c < 0x7f && !unreserved(c) { // a reserved character: its escaped form means something else

@@ -127,7 +127,7 @@ func (r *rule) setHost(host string, where list) error {
 		r.sub, r.apex, host = true, true, host[1:]
 	}
 	if strings.Contains(host, "*") {
-		if tail, ok := strings.CutPrefix(host, "*"); ok && !strings.Contains(tail, "*") {
+		if tail, ok := strings.CutPrefix(host, "*"); ok && !r.sub && !strings.Contains(tail, "*") {
 			return fmt.Errorf("would match look-alikes such as %q; write %q for subdomains or %q for the domain too", "evil"+tail, "*."+tail, "."+tail)
 		}
 		return fmt.Errorf("has a star inside a name; a star stands only in front of a dot, as in %q", "*.example.com")
