@@ -155,15 +155,9 @@ func (q question) overUDP(conn net.Conn, packed []byte) (reply, error) {
 		if err != nil {
 			return reply{}, cause(err)
 		}
-		msg, err := q.read(buf[:n])
+		msg, err := q.read(buf[:n], true)
 		if errors.Is(err, errNotOurs) {
 			continue
-		}
-		if err == nil && msg.truncated {
-			err = errTruncated
-		}
-		if err == nil && msg.otherCase {
-			err = errCase
 		}
 		return msg, err
 	}
@@ -183,11 +177,7 @@ func (q question) overTCP(conn net.Conn, packed []byte) (reply, error) {
 	if _, err := io.ReadFull(conn, buf); err != nil {
 		return reply{}, cause(err)
 	}
-	msg, err := q.read(buf)
-	if err == nil && msg.truncated {
-		err = errMalformed
-	}
-	return msg, err
+	return q.read(buf, false)
 }
 
 // question is what an answer must match.
@@ -225,11 +215,9 @@ func newQuestion(name string, qtype dnsmessage.Type, edns bool) (question, []byt
 
 // reply is what an answer says, by canonical owner name.
 type reply struct {
-	question  string // the canonical name it answers
-	truncated bool
-	otherCase bool
-	aliases   map[string]alias
-	addrs     map[string]addrSet
+	question string // the canonical name it answers
+	aliases  map[string]alias
+	addrs    map[string]addrSet
 }
 
 type alias struct {
@@ -245,8 +233,9 @@ type addrSet struct {
 // errNotOurs marks a packet that does not answer the question: a late answer to another one, or a guess.
 var errNotOurs = errors.New("not the answer to this question")
 
-// read parses an answer. Everything that does not belong to the question is errNotOurs.
-func (q question) read(packet []byte) (reply, error) {
+// read parses an answer. Everything that does not belong to the question is errNotOurs. Over UDP the letter case must have
+// been kept (errCase); a cut answer is errTruncated, whatever it holds.
+func (q question) read(packet []byte, udp bool) (reply, error) {
 	var p dnsmessage.Parser
 	h, err := p.Start(packet)
 	if err != nil || h.ID != q.id || !h.Response || h.OpCode != 0 {
@@ -266,16 +255,15 @@ func (q question) read(packet []byte) (reply, error) {
 	if _, err := p.Question(); !errors.Is(err, dnsmessage.ErrSectionDone) {
 		return reply{}, errMalformed
 	}
-	msg := reply{
-		question: q.name, truncated: h.Truncated, otherCase: asked.Name.String() != q.asked.Name.String(),
-		aliases: map[string]alias{}, addrs: map[string]addrSet{},
-	}
 	switch {
-	case h.Truncated || msg.otherCase: // asked again over TCP, whatever this one says
-		return msg, nil
+	case udp && asked.Name.String() != q.asked.Name.String():
+		return reply{}, errCase
+	case h.Truncated:
+		return reply{}, errTruncated
 	case h.RCode != dnsmessage.RCodeSuccess:
-		return msg, rcodeError(h.RCode)
+		return reply{}, rcodeError(h.RCode)
 	}
+	msg := reply{question: q.name, aliases: map[string]alias{}, addrs: map[string]addrSet{}}
 	return msg, msg.records(&p, q.asked.Type)
 }
 

@@ -35,7 +35,7 @@ type Record struct {
 	LowerCase   bool // the question is echoed in lower case
 	WrongID     bool // a guess with another id comes before the answer
 	WrongName   bool // an answer to another question comes before the answer
-	NoEDNS      bool // FORMERR to a question with EDNS
+	NoEDNS      bool // FORMERR to a question with EDNS, without the question
 	ChainOnly   bool // only the CNAME records: the end of the chain has to be asked for
 	ExtraOwner  string
 	ExtraAddr   string // an address of ExtraOwner, which nobody asked about, in the same answer
@@ -201,7 +201,7 @@ func (s *Server) answer(packet []byte, tcp bool) [][]byte {
 	case r.Drop, r.DropUDP && !tcp:
 		return nil
 	case r.NoEDNS && edns:
-		r = Record{RCode: dnsmessage.RCodeFormatError, NoQuestion: r.NoQuestion}
+		r = Record{RCode: dnsmessage.RCodeFormatError, NoQuestion: true}
 	case r.RCodeAAAA != 0 && q.Type == dnsmessage.TypeAAAA:
 		r.RCode = r.RCodeAAAA
 	}
