@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Neutralize returns content with every token, in any ASCII case and wherever it stands, replaced by namzu_untrusted, and with
@@ -16,9 +17,6 @@ func Neutralize(content string) string { return defang(content, false) }
 // when characters that show nothing and white space are dropped, compatibility forms and confusable letters folded, and
 // HTML references decoded once. Runs of more than [MaxLookalike] bytes are left as they are, and nothing else is changed.
 func NeutralizeLookalikes(content string) string { return defang(content, true) }
-
-// MaxLookalike bounds a look-alike in bytes, from its first letter to its last. It is what a stream has to hold back.
-const MaxLookalike = 4 << 10
 
 func defang(content string, lookalikes bool) string {
 	c := cursor{lookalikes: lookalikes}
@@ -63,20 +61,36 @@ const window = 16 << 10
 type cursor struct {
 	lookalikes bool
 
-	pos   int // all before is decided
-	valid int // content[pos:valid] is well-formed
-	bad   int // bytes of the ill-formed sequence at valid; 0 if none was met yet
+	pos   int  // all before is decided
+	valid int  // content[pos:valid] is well-formed
+	bad   int  // bytes of the ill-formed sequence at valid; 0 if none was met yet
+	ascii bool // a token may stand there
 
-	lower, upper int // where to go on looking for 'z' and 'Z'
+	next [len(marks)]int // where to go on looking for each of the bytes looked for
+
+	anchor int // plain: which of anchors is looked for
+	misses int // plain: how often that was found and no token with it,
+	since  int // from here on
+	doubts int // plain: how often another anchor was thought of
+
+	wide      int // look-alikes: content[pos:wide] is ASCII
+	reference int // look-alikes: where the last & was found, and one more; 0 if there was none
 }
 
 // next decides a piece of content from c.pos on: content[c.pos:end] is to be copied as it is, then with stands in place of
 // what lies between end and the new c.pos.
 func next[S text](content S, c *cursor) (end int, with string) {
 	if c.valid <= c.pos && c.bad == 0 {
-		c.valid, c.bad = wellFormed(content, c.pos, min(c.pos+window, len(content)))
+		c.valid, c.bad, c.ascii = wellFormed(content, c.pos, min(c.pos+window, len(content)))
 	}
-	if start, stop, ok := search(content, c); ok {
+	var start, stop int
+	var found bool
+	if c.lookalikes {
+		start, stop, found = searchLookalike(content, c)
+	} else if c.ascii {
+		start, stop, found = search(content, c)
+	}
+	if found {
 		c.pos, c.valid = stop, max(c.valid, stop)
 		return start, defanged
 	}
@@ -88,25 +102,115 @@ func next[S text](content S, c *cursor) (end int, with string) {
 	return end, with
 }
 
-// zAt is where the z stands in the token: its rarest letter, by which it is found.
-const zAt = 3
+// anchors are the letters by which the token is found, in honest text the rarest first. Content made of near-tokens, each of
+// which has one letter wrong, is searched by another letter as soon as the one looked for turns out to be frequent.
+var anchors = [...]struct {
+	at           int
+	lower, upper byte
+}{{zAt, 'z', 'Z'}, {14, 'd', 'D'}, {dashAt, '-', '-'}, {2, 'm', 'M'}}
+
+// An anchor is frequent if it was found manyMisses times for nothing, seldomMiss bytes or less apart. The others are counted
+// in the sampled bytes that follow.
+const manyMisses, seldomMiss, sampled = 32, 256, 1024
 
 // search finds the first token that starts in content[c.pos:c.valid].
 func search[S text](content S, c *cursor) (start, stop int, ok bool) {
-	from, to := c.pos+zAt, min(c.valid+zAt, len(content))
+	for start = c.pos; ; start++ {
+		anchor := anchors[c.anchor]
+		from, to := start+anchor.at, min(c.valid+anchor.at, len(content))
+		if from >= to {
+			return 0, 0, false
+		}
+		c.next[0] = seek(content, max(c.next[0], from), to, anchor.lower)
+		c.next[1] = seek(content, max(c.next[1], from), to, anchor.upper)
+		found := min(c.next[0], c.next[1])
+		if found >= to {
+			return 0, 0, false
+		}
+		start = found - anchor.at
+		if isToken(content, start) {
+			return start, start + len(Token), true
+		}
+		if c.misses++; c.misses == manyMisses<<c.doubts {
+			if start-c.since < c.misses*seldomMiss {
+				c.doubts = min(c.doubts+1, 16)
+				c.anchor = rarest(content[start:min(start+sampled, len(content))])
+				c.next = [len(marks)]int{}
+			}
+			c.misses, c.since = 0, start
+		}
+	}
+}
+
+// rarest returns which anchor a sample of the content holds least often.
+func rarest[S text](sample S) int {
+	var count [len(anchors)]int
+	for i := range len(sample) {
+		for j, anchor := range anchors {
+			if c := sample[i]; c == anchor.lower || c == anchor.upper {
+				count[j]++
+			}
+		}
+	}
+	return slices.Index(count[:], slices.Min(count[:]))
+}
+
+// marks are the bytes with which something can begin that is read as the token's z: the letter, a reference, or (from wideMarks
+// on) a character of more than one byte.
+var marks = [...]byte{'z', 'Z', '&', 0xCE, 0xE1, 0xE2, 0xEA, 0xEF, 0xF0}
+
+const (
+	referenceMark = 2
+	wideMarks     = 3
+)
+
+// searchLookalike finds the first look-alike of the token that starts in content[c.pos:c.valid].
+func searchLookalike[S text](content S, c *cursor) (start, stop int, ok bool) {
+	from, to := c.pos, min(c.valid+MaxLookalike, len(content))
+	if c.wide = max(c.wide, from); c.wide < to && content[c.wide] < utf8.RuneSelf {
+		c.wide = skipASCII(content, c.wide, to)
+	}
+	looked := wideMarks
+	if c.wide < to {
+		looked = len(marks)
+	}
 	for from < to {
-		c.lower = seek(content, max(c.lower, from), to, 'z')
-		c.upper = seek(content, max(c.upper, from), to, 'Z')
-		z := min(c.lower, c.upper)
-		if z >= to {
+		found := to
+		for i, mark := range marks[:looked] {
+			if c.next[i] < from || c.next[i] < to && content[c.next[i]] != mark {
+				c.next[i] = seek(content, max(c.next[i], from), to, mark)
+			}
+			found = min(found, c.next[i])
+		}
+		if found >= to {
 			break
 		}
-		if isToken(content, z-zAt) {
-			return z - zAt, z - zAt + len(Token), true
+		if found == c.next[referenceMark] {
+			c.reference = found + 1
 		}
-		from = z + 1
+		references := c.reference > 0 && found-c.reference < MaxLookalike
+		if canFollowM(content, found, references) && readAs(unitAt(content, found, isZ).r)&isZ != 0 {
+			if start = startBefore(content, found, references); start >= c.valid {
+				break // it belongs to the next piece, and is found again there
+			}
+			if start >= c.pos {
+				if stop, ok, _ = matchAt(content, start, true); ok {
+					return start, stop, true
+				}
+			}
+		}
+		from = found + 1
 	}
 	return 0, 0, false
+}
+
+// canFollowM reports whether what stands before i can be read as the token's m: a quick no for nearly every z of honest text.
+func canFollowM[S text](content S, i int, references bool) bool {
+	if i == 0 {
+		return false
+	}
+	before := content[i-1]
+	return references || before <= ' ' || before|0x20 == 'm' || before|0x20 == 'n' || before >= 0x7F
 }
 
 // seek returns the first b in content[from:to], or to.
@@ -120,21 +224,21 @@ func seek[S text](content S, from, to int, b byte) int {
 	return to
 }
 
+// The token as words: its first eight bytes and its last eight, and the bit that makes a letter lower case.
+const (
+	fold   = 0x20 * each
+	dash   = 0x20 << (8 * dashAt) // the bit where the token has no letter
+	first8 = 'n' | 'a'<<8 | 'm'<<16 | 'z'<<24 | 'u'<<32 | '-'<<40 | 'u'<<48 | 'n'<<56
+	last8  = 'n' | 't'<<8 | 'r'<<16 | 'u'<<24 | 's'<<32 | 't'<<40 | 'e'<<48 | 'd'<<56
+)
+
 // isToken reports whether the token, in any ASCII case, stands at i.
 func isToken[S text](content S, i int) bool {
 	if i < 0 || len(content)-i < len(Token) {
 		return false
 	}
-	for j := range len(Token) {
-		c := content[i+j]
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != Token[j] {
-			return false
-		}
-	}
-	return true
+	s := content[i : i+len(Token)]
+	return word(s)|fold&^dash == first8 && word(s[len(Token)-8:])|fold == last8
 }
 
 func indexByte[S text](s S, b byte) int {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Token is the name of the frame's tags. Content that holds it, in any ASCII case, is defanged.
@@ -95,17 +94,12 @@ func (e Envelope) Append(dst, content []byte) []byte {
 }
 
 // boundary returns the largest cut of s at or below limit that splits no character.
-func boundary(s string, limit int) int {
+func boundary[S text](s S, limit int) int {
 	if limit >= len(s) {
 		return len(s)
 	}
 	limit = max(limit, 0)
-	for back := range min(utf8.UTFMax, limit+1) {
-		if utf8.RuneStart(s[limit-back]) {
-			return limit - back
-		}
-	}
-	return limit // no character starts near: this is not UTF-8
+	return limit - unfinished(s[:limit])
 }
 
 // appendFoot appends the end of the frame, with the line on what was left out.

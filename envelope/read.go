@@ -21,7 +21,10 @@ var (
 // A frame says nothing about who made it: whoever can write text can write a frame.
 func Body(text string) (string, bool) {
 	parts, err := split(text)
-	return trim(parts.body), err == nil
+	if err != nil {
+		return "", false
+	}
+	return trim(parts.body), true
 }
 
 // Exact is Body without the trimming: the content byte for byte as [Envelope.Wrap] wrote it. It is false also where a frame's
@@ -101,14 +104,14 @@ func split(text string) (parts, error) {
 		return p, ErrNoOpening
 	}
 	p.attributes, rest = rest[:end], rest[end+1:]
-	rest, ok = cutClosing(rest, p.nonce)
+	inner, ok := cutClosing(rest, p.nonce)
 	if !ok {
-		if _, other := cutAnyClosing(rest); other {
+		if hasClosing(rest) {
 			return p, ErrNonce
 		}
 		return p, ErrNoClosing
 	}
-	p.header, p.body, ok = strings.Cut(rest, "\n\n")
+	p.header, p.body, ok = strings.Cut(inner, "\n\n")
 	if !ok {
 		return p, ErrNoHeader
 	}
@@ -131,14 +134,14 @@ func cutClosing(s, nonce string) (string, bool) {
 	return strings.CutSuffix(s, "</"+Token)
 }
 
-// cutAnyClosing reports whether s ends with a closing tag, whatever its nonce, to name the error.
-func cutAnyClosing(s string) (string, bool) {
+// hasClosing reports whether s ends with a closing tag, whatever its nonce, to name the error.
+func hasClosing(s string) bool {
 	i := strings.LastIndex(s, "</"+Token)
 	if i < 0 || !strings.HasSuffix(s, ">") {
-		return s, false
+		return false
 	}
 	nonce := s[i+len("</"+Token) : len(s)-1]
-	return s[:i], nonce == "" || nonce[0] == '-' && isNonce(nonce[1:])
+	return nonce == "" || nonce[0] == '-' && isNonce(nonce[1:])
 }
 
 func holdsToken(s string) bool {
@@ -149,36 +152,30 @@ func holdsToken(s string) bool {
 
 // parseAttributes reads what stands in an opening tag after its name: the kind, then the attributes in order.
 func parseAttributes(s string) (kind string, attributes []Attribute, err error) {
-	for s != "" {
+	for first := true; s != "" || first; first = false {
 		name, rest, ok := strings.Cut(s, `="`)
 		name, space := strings.CutPrefix(name, " ")
 		value, rest, closed := strings.Cut(rest, `"`)
-		if !ok || !space || !closed || !nameStart(name) {
+		if !ok || !space || !closed {
 			return "", nil, &ParseError{ErrLabel, `an attribute is not of the form name="value"`}
-		}
-		for i := range len(name) {
-			if !nameByte(name[i]) {
-				return "", nil, &ParseError{ErrLabel, "an attribute's name holds a character that no name has"}
-			}
 		}
 		if value, ok = unescape(value); !ok {
 			return "", nil, &ParseError{ErrLabel, "an attribute's value is not escaped as it must be"}
 		}
-		if (name == "kind") != (len(s) > 0 && attributes == nil) {
-			return "", nil, &ParseError{ErrLabel, "kind does not stand first and once"}
+		if first && name != "kind" {
+			return "", nil, &ParseError{ErrLabel, "kind does not stand first"}
 		}
-		if attributes == nil {
-			kind, attributes = value, []Attribute{}
+		if first {
+			kind = value
 		} else {
 			attributes = append(attributes, Attribute{name, value})
 		}
 		s = rest
 	}
-	if attributes == nil {
-		return "", nil, &ParseError{ErrLabel, "the tag has no kind"}
-	}
-	if len(attributes) == 0 {
-		attributes = nil
+	for i, a := range repairNames(attributes) {
+		if a.Name != attributes[i].Name {
+			return "", nil, &ParseError{ErrLabel, "an attribute has a name that cannot stand there, or that stood before"}
+		}
 	}
 	return kind, attributes, nil
 }

@@ -2,7 +2,10 @@ package envelope
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
@@ -87,4 +90,30 @@ func checkVectors(t *testing.T, vectors []vector) {
 
 func TestSharedVectors(t *testing.T) {
 	checkVectors(t, readVectors(t, repotest.Shared(t, "vectors/envelope.json")))
+}
+
+var update = flag.Bool("update", false, "write what is produced now into the vector files of this package")
+
+// The files in testdata/vectors are this project's own, for the sections of SPEC.md that have a file named after them.
+func TestOwnVectors(t *testing.T) {
+	files, err := filepath.Glob("testdata/vectors/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no vector files", err)
+	}
+	for _, file := range files {
+		vectors := readVectors(t, file)
+		if *update {
+			for i := range vectors {
+				vectors[i].Want = vectors[i].run(t)
+			}
+			data, err := json.MarshalIndent(vectors, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) { checkVectors(t, vectors) })
+	}
 }

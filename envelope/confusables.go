@@ -1,0 +1,186 @@
+// The letters in this table come from the Unicode Character Database 14.0 (compatibility decompositions, the properties Dash and
+// Dash_Punctuation) and from confusables.txt 13.0 of UTS #39, to which letters were added that people and models read alike
+// though no table of Unicode says so: enclosed letters, small capitals, some Greek and Cyrillic ones.
+//
+// UNICODE LICENSE: Copyright © 1991-2024 Unicode, Inc. Permission is hereby granted, free of charge, to any person obtaining a
+// copy of data files and any associated documentation (the "Data Files") or software and any associated documentation (the
+// "Software") to deal in the Data Files or Software without restriction, including without limitation the rights to use, copy,
+// modify, merge, publish, distribute, and/or sell copies of the Data Files or Software, and to permit persons to whom the Data
+// Files or Software are furnished to do so, provided that either (a) this copyright and permission notice appear with all copies
+// of the Data Files or Software, or (b) this copyright and permission notice appear in associated Documentation.
+//
+// THE DATA FILES AND SOFTWARE ARE PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED
+// TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT OF THIRD PARTY RIGHTS. IN NO EVENT
+// SHALL THE COPYRIGHT HOLDER OR HOLDERS INCLUDED IN THIS NOTICE BE LIABLE FOR ANY CLAIM, OR ANY SPECIAL INDIRECT OR CONSEQUENTIAL
+// DAMAGES, OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR
+// OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THE DATA FILES OR SOFTWARE.
+//
+// Except as contained in this notice, the name of a copyright holder shall not be used in advertising or otherwise to promote the
+// sale, use or other dealings in these Data Files or Software without prior written authorization of the copyright holder.
+
+package envelope
+
+// A confusable is a character outside ASCII that is read as one of the token's letters, or as more than one.
+type confusable struct {
+	r  rune
+	as letters
+}
+
+// confusables is sorted by character.
+var confusables = [...]confusable{
+	{0x00AA, isA}, {0x00B5, isM | isU}, {0x017F, isS}, {0x01A6, isR}, {0x01B2, isU}, {0x01BC, isS},
+	{0x01BD, isS}, {0x0251, isA}, {0x0274, isN}, {0x0280, isR}, {0x028B, isU}, {0x02B3, isR},
+	{0x02D7, isDash}, {0x02E2, isS}, {0x0391, isA}, {0x0395, isE}, {0x0396, isZ}, {0x039C, isM},
+	{0x039D, isN}, {0x03A4, isT}, {0x03A5, isU}, {0x03B1, isA}, {0x03B4, isD}, {0x03B5, isE},
+	{0x03B6, isZ}, {0x03B7, isN}, {0x03BC, isM | isU}, {0x03C4, isT}, {0x03C5, isU}, {0x03D2, isU},
+	{0x03FA, isM}, {0x03FB, isM}, {0x0404, isE}, {0x0405, isS}, {0x0410, isA}, {0x0413, isR},
+	{0x0415, isE}, {0x041C, isM}, {0x0422, isT}, {0x0430, isA}, {0x0433, isR}, {0x0435, isE},
+	{0x043C, isM}, {0x043F, isN}, {0x0442, isT}, {0x0454, isE}, {0x0455, isS}, {0x04BC, isE},
+	{0x04BD, isE}, {0x0500, isD}, {0x0501, isD}, {0x0531, isU}, {0x0548, isN}, {0x054C, isN},
+	{0x054D, isU}, {0x054F, isS}, {0x056A, isD}, {0x0572, isN}, {0x0578, isN}, {0x057C, isN},
+	{0x057D, isU}, {0x058A, isDash}, {0x05BE, isDash}, {0x06D4, isDash}, {0x1173, isDash}, {0x1200, isU},
+	{0x13A0, isD}, {0x13A1, isR}, {0x13A2, isT}, {0x13AA, isA}, {0x13AC, isE}, {0x13B1, isR},
+	{0x13B7, isM}, {0x13C3, isZ}, {0x13D2, isR}, {0x13D5, isS}, {0x13DA, isS}, {0x13E7, isD},
+	{0x1400, isDash}, {0x144C, isU}, {0x146F, isD}, {0x1587, isR}, {0x15C5, isA}, {0x15DE, isD},
+	{0x15EA, isD}, {0x15F0, isM}, {0x16D6, isM}, {0x1735, isDash}, {0x1806, isDash}, {0x1B60, isDash},
+	{0x1D00, isA}, {0x1D05, isD}, {0x1D07, isE}, {0x1D0D, isM}, {0x1D0E, isN}, {0x1D1B, isT},
+	{0x1D1C, isU}, {0x1D22, isZ}, {0x1D26, isR}, {0x1D2C, isA}, {0x1D30, isD}, {0x1D31, isE},
+	{0x1D39, isM}, {0x1D3A, isN}, {0x1D3F, isR}, {0x1D40, isT}, {0x1D41, isU}, {0x1D43, isA},
+	{0x1D45, isA}, {0x1D48, isD}, {0x1D49, isE}, {0x1D50, isM}, {0x1D57, isT}, {0x1D58, isU},
+	{0x1D63, isR}, {0x1D64, isU}, {0x1DB8, isU}, {0x1DB9, isU}, {0x1DBB, isZ}, {0x2010, isDash},
+	{0x2011, isDash}, {0x2012, isDash}, {0x2013, isDash}, {0x2014, isDash}, {0x2015, isDash}, {0x2043, isDash},
+	{0x2053, isDash}, {0x207B, isDash}, {0x207F, isN}, {0x208B, isDash}, {0x2090, isA}, {0x2091, isE},
+	{0x2098, isM}, {0x2099, isN}, {0x209B, isS}, {0x209C, isT}, {0x2115, isN}, {0x211B, isR},
+	{0x211C, isR}, {0x211D, isR}, {0x2124, isZ}, {0x2128, isZ}, {0x212E, isE}, {0x212F, isE},
+	{0x2130, isE}, {0x2133, isM}, {0x2145, isD}, {0x2146, isD}, {0x2147, isE}, {0x216E, isD},
+	{0x216F, isM}, {0x217E, isD}, {0x217F, isM}, {0x2212, isDash}, {0x222A, isU}, {0x22A4, isT},
+	{0x22C3, isU}, {0x22FF, isE}, {0x237A, isA}, {0x23AF, isDash}, {0x23BB, isDash}, {0x23BC, isDash},
+	{0x23E4, isDash}, {0x249C, isA}, {0x249F, isD}, {0x24A0, isE}, {0x24A8, isM}, {0x24A9, isN},
+	{0x24AD, isR}, {0x24AE, isS}, {0x24AF, isT}, {0x24B0, isU}, {0x24B5, isZ}, {0x24B6, isA},
+	{0x24B9, isD}, {0x24BA, isE}, {0x24C2, isM}, {0x24C3, isN}, {0x24C7, isR}, {0x24C8, isS},
+	{0x24C9, isT}, {0x24CA, isU}, {0x24CF, isZ}, {0x24D0, isA}, {0x24D3, isD}, {0x24D4, isE},
+	{0x24DC, isM}, {0x24DD, isN}, {0x24E1, isR}, {0x24E2, isS}, {0x24E3, isT}, {0x24E4, isU},
+	{0x24E9, isZ}, {0x2500, isDash}, {0x2501, isDash}, {0x2504, isDash}, {0x2505, isDash}, {0x2508, isDash},
+	{0x2509, isDash}, {0x254C, isDash}, {0x254D, isDash}, {0x2574, isDash}, {0x2576, isDash}, {0x2578, isDash},
+	{0x257A, isDash}, {0x2796, isDash}, {0x27D9, isT}, {0x2C6D, isA}, {0x2C84, isR}, {0x2C85, isR},
+	{0x2C98, isM}, {0x2C9A, isN}, {0x2CA6, isT}, {0x2CBA, isDash}, {0x2D39, isE}, {0x2E17, isDash},
+	{0x2E1A, isDash}, {0x2E3A, isDash}, {0x2E3B, isDash}, {0x2E40, isDash}, {0x2E5D, isDash}, {0x2F00, isDash},
+	{0x301C, isDash}, {0x3030, isDash}, {0x30A0, isDash}, {0x30FB, isDash}, {0x30FC, isDash}, {0x3161, isDash},
+	{0x4E00, isDash}, {0xA4D2, isD}, {0xA4D3, isD}, {0xA4D4, isT}, {0xA4DC, isZ}, {0xA4DF, isM},
+	{0xA4E0, isN}, {0xA4E2, isS}, {0xA4E3, isR}, {0xA4EE, isA}, {0xA4F0, isE}, {0xA4F4, isU},
+	{0xA731, isS}, {0xA79E, isU}, {0xA79F, isU}, {0xAB32, isE}, {0xAB47, isR}, {0xAB48, isR},
+	{0xAB4E, isU}, {0xAB52, isU}, {0xAB5F, isU}, {0xAB70, isD}, {0xAB71, isR}, {0xAB72, isT},
+	{0xAB7A, isA}, {0xAB7C, isE}, {0xAB81, isR}, {0xAB87, isM}, {0xAB93, isZ}, {0xABA2, isR},
+	{0xABA5, isS}, {0xABAA, isS}, {0xABB7, isD}, {0xFE31, isDash}, {0xFE32, isDash}, {0xFE58, isDash},
+	{0xFE63, isDash}, {0xFF0D, isDash}, {0xFF21, isA}, {0xFF24, isD}, {0xFF25, isE}, {0xFF2D, isM},
+	{0xFF2E, isN}, {0xFF32, isR}, {0xFF33, isS}, {0xFF34, isT}, {0xFF35, isU}, {0xFF3A, isZ},
+	{0xFF41, isA}, {0xFF44, isD}, {0xFF45, isE}, {0xFF4D, isM}, {0xFF4E, isN}, {0xFF52, isR},
+	{0xFF53, isS}, {0xFF54, isT}, {0xFF55, isU}, {0xFF5A, isZ}, {0xFF65, isDash}, {0xFF70, isDash},
+	{0x10191, isDash}, {0x10286, isE}, {0x10296, isS}, {0x10297, isT}, {0x102A0, isA}, {0x102B0, isM},
+	{0x102B1, isT}, {0x102F5, isZ}, {0x10311, isM}, {0x10315, isT}, {0x10420, isS}, {0x10448, isS},
+	{0x104B4, isR}, {0x104CE, isU}, {0x104F6, isU}, {0x10513, isN}, {0x10EAD, isDash}, {0x11700, isM},
+	{0x118A1, isS}, {0x118A4, isZ}, {0x118A6, isE}, {0x118A9, isZ}, {0x118AE, isE}, {0x118B8, isU},
+	{0x118BC, isT}, {0x118C1, isS}, {0x118C4, isZ}, {0x118D8, isU}, {0x118E3, isM}, {0x118E5, isZ},
+	{0x16F0A, isT}, {0x16F35, isR}, {0x16F3A, isS}, {0x16F40, isA}, {0x16F42, isU}, {0x1D216, isR},
+	{0x1D400, isA}, {0x1D403, isD}, {0x1D404, isE}, {0x1D40C, isM}, {0x1D40D, isN}, {0x1D411, isR},
+	{0x1D412, isS}, {0x1D413, isT}, {0x1D414, isU}, {0x1D419, isZ}, {0x1D41A, isA}, {0x1D41D, isD},
+	{0x1D41E, isE}, {0x1D426, isM}, {0x1D427, isN}, {0x1D42B, isR}, {0x1D42C, isS}, {0x1D42D, isT},
+	{0x1D42E, isU}, {0x1D433, isZ}, {0x1D434, isA}, {0x1D437, isD}, {0x1D438, isE}, {0x1D440, isM},
+	{0x1D441, isN}, {0x1D445, isR}, {0x1D446, isS}, {0x1D447, isT}, {0x1D448, isU}, {0x1D44D, isZ},
+	{0x1D44E, isA}, {0x1D451, isD}, {0x1D452, isE}, {0x1D45A, isM}, {0x1D45B, isN}, {0x1D45F, isR},
+	{0x1D460, isS}, {0x1D461, isT}, {0x1D462, isU}, {0x1D467, isZ}, {0x1D468, isA}, {0x1D46B, isD},
+	{0x1D46C, isE}, {0x1D474, isM}, {0x1D475, isN}, {0x1D479, isR}, {0x1D47A, isS}, {0x1D47B, isT},
+	{0x1D47C, isU}, {0x1D481, isZ}, {0x1D482, isA}, {0x1D485, isD}, {0x1D486, isE}, {0x1D48E, isM},
+	{0x1D48F, isN}, {0x1D493, isR}, {0x1D494, isS}, {0x1D495, isT}, {0x1D496, isU}, {0x1D49B, isZ},
+	{0x1D49C, isA}, {0x1D49F, isD}, {0x1D4A9, isN}, {0x1D4AE, isS}, {0x1D4AF, isT}, {0x1D4B0, isU},
+	{0x1D4B5, isZ}, {0x1D4B6, isA}, {0x1D4B9, isD}, {0x1D4C2, isM}, {0x1D4C3, isN}, {0x1D4C7, isR},
+	{0x1D4C8, isS}, {0x1D4C9, isT}, {0x1D4CA, isU}, {0x1D4CF, isZ}, {0x1D4D0, isA}, {0x1D4D3, isD},
+	{0x1D4D4, isE}, {0x1D4DC, isM}, {0x1D4DD, isN}, {0x1D4E1, isR}, {0x1D4E2, isS}, {0x1D4E3, isT},
+	{0x1D4E4, isU}, {0x1D4E9, isZ}, {0x1D4EA, isA}, {0x1D4ED, isD}, {0x1D4EE, isE}, {0x1D4F6, isM},
+	{0x1D4F7, isN}, {0x1D4FB, isR}, {0x1D4FC, isS}, {0x1D4FD, isT}, {0x1D4FE, isU}, {0x1D503, isZ},
+	{0x1D504, isA}, {0x1D507, isD}, {0x1D508, isE}, {0x1D510, isM}, {0x1D511, isN}, {0x1D516, isS},
+	{0x1D517, isT}, {0x1D518, isU}, {0x1D51E, isA}, {0x1D521, isD}, {0x1D522, isE}, {0x1D52A, isM},
+	{0x1D52B, isN}, {0x1D52F, isR}, {0x1D530, isS}, {0x1D531, isT}, {0x1D532, isU}, {0x1D537, isZ},
+	{0x1D538, isA}, {0x1D53B, isD}, {0x1D53C, isE}, {0x1D544, isM}, {0x1D54A, isS}, {0x1D54B, isT},
+	{0x1D54C, isU}, {0x1D552, isA}, {0x1D555, isD}, {0x1D556, isE}, {0x1D55E, isM}, {0x1D55F, isN},
+	{0x1D563, isR}, {0x1D564, isS}, {0x1D565, isT}, {0x1D566, isU}, {0x1D56B, isZ}, {0x1D56C, isA},
+	{0x1D56F, isD}, {0x1D570, isE}, {0x1D578, isM}, {0x1D579, isN}, {0x1D57D, isR}, {0x1D57E, isS},
+	{0x1D57F, isT}, {0x1D580, isU}, {0x1D585, isZ}, {0x1D586, isA}, {0x1D589, isD}, {0x1D58A, isE},
+	{0x1D592, isM}, {0x1D593, isN}, {0x1D597, isR}, {0x1D598, isS}, {0x1D599, isT}, {0x1D59A, isU},
+	{0x1D59F, isZ}, {0x1D5A0, isA}, {0x1D5A3, isD}, {0x1D5A4, isE}, {0x1D5AC, isM}, {0x1D5AD, isN},
+	{0x1D5B1, isR}, {0x1D5B2, isS}, {0x1D5B3, isT}, {0x1D5B4, isU}, {0x1D5B9, isZ}, {0x1D5BA, isA},
+	{0x1D5BD, isD}, {0x1D5BE, isE}, {0x1D5C6, isM}, {0x1D5C7, isN}, {0x1D5CB, isR}, {0x1D5CC, isS},
+	{0x1D5CD, isT}, {0x1D5CE, isU}, {0x1D5D3, isZ}, {0x1D5D4, isA}, {0x1D5D7, isD}, {0x1D5D8, isE},
+	{0x1D5E0, isM}, {0x1D5E1, isN}, {0x1D5E5, isR}, {0x1D5E6, isS}, {0x1D5E7, isT}, {0x1D5E8, isU},
+	{0x1D5ED, isZ}, {0x1D5EE, isA}, {0x1D5F1, isD}, {0x1D5F2, isE}, {0x1D5FA, isM}, {0x1D5FB, isN},
+	{0x1D5FF, isR}, {0x1D600, isS}, {0x1D601, isT}, {0x1D602, isU}, {0x1D607, isZ}, {0x1D608, isA},
+	{0x1D60B, isD}, {0x1D60C, isE}, {0x1D614, isM}, {0x1D615, isN}, {0x1D619, isR}, {0x1D61A, isS},
+	{0x1D61B, isT}, {0x1D61C, isU}, {0x1D621, isZ}, {0x1D622, isA}, {0x1D625, isD}, {0x1D626, isE},
+	{0x1D62E, isM}, {0x1D62F, isN}, {0x1D633, isR}, {0x1D634, isS}, {0x1D635, isT}, {0x1D636, isU},
+	{0x1D63B, isZ}, {0x1D63C, isA}, {0x1D63F, isD}, {0x1D640, isE}, {0x1D648, isM}, {0x1D649, isN},
+	{0x1D64D, isR}, {0x1D64E, isS}, {0x1D64F, isT}, {0x1D650, isU}, {0x1D655, isZ}, {0x1D656, isA},
+	{0x1D659, isD}, {0x1D65A, isE}, {0x1D662, isM}, {0x1D663, isN}, {0x1D667, isR}, {0x1D668, isS},
+	{0x1D669, isT}, {0x1D66A, isU}, {0x1D66F, isZ}, {0x1D670, isA}, {0x1D673, isD}, {0x1D674, isE},
+	{0x1D67C, isM}, {0x1D67D, isN}, {0x1D681, isR}, {0x1D682, isS}, {0x1D683, isT}, {0x1D684, isU},
+	{0x1D689, isZ}, {0x1D68A, isA}, {0x1D68D, isD}, {0x1D68E, isE}, {0x1D696, isM}, {0x1D697, isN},
+	{0x1D69B, isR}, {0x1D69C, isS}, {0x1D69D, isT}, {0x1D69E, isU}, {0x1D6A3, isZ}, {0x1D6A8, isA},
+	{0x1D6AC, isE}, {0x1D6AD, isZ}, {0x1D6B3, isM}, {0x1D6B4, isN}, {0x1D6BB, isT}, {0x1D6BC, isU},
+	{0x1D6C2, isA}, {0x1D6D6, isU}, {0x1D6E2, isA}, {0x1D6E6, isE}, {0x1D6E7, isZ}, {0x1D6ED, isM},
+	{0x1D6EE, isN}, {0x1D6F5, isT}, {0x1D6F6, isU}, {0x1D6FC, isA}, {0x1D710, isU}, {0x1D71C, isA},
+	{0x1D720, isE}, {0x1D721, isZ}, {0x1D727, isM}, {0x1D728, isN}, {0x1D72F, isT}, {0x1D730, isU},
+	{0x1D736, isA}, {0x1D74A, isU}, {0x1D756, isA}, {0x1D75A, isE}, {0x1D75B, isZ}, {0x1D761, isM},
+	{0x1D762, isN}, {0x1D769, isT}, {0x1D76A, isU}, {0x1D770, isA}, {0x1D784, isU}, {0x1D790, isA},
+	{0x1D794, isE}, {0x1D795, isZ}, {0x1D79B, isM}, {0x1D79C, isN}, {0x1D7A3, isT}, {0x1D7A4, isU},
+	{0x1D7AA, isA}, {0x1D7BE, isU}, {0x1F110, isA}, {0x1F113, isD}, {0x1F114, isE}, {0x1F11C, isM},
+	{0x1F11D, isN}, {0x1F121, isR}, {0x1F122, isS}, {0x1F123, isT}, {0x1F124, isU}, {0x1F129, isZ},
+	{0x1F12C, isR}, {0x1F130, isA}, {0x1F133, isD}, {0x1F134, isE}, {0x1F13C, isM}, {0x1F13D, isN},
+	{0x1F141, isR}, {0x1F142, isS}, {0x1F143, isT}, {0x1F144, isU}, {0x1F149, isZ}, {0x1F150, isA},
+	{0x1F153, isD}, {0x1F154, isE}, {0x1F15C, isM}, {0x1F15D, isN}, {0x1F161, isR}, {0x1F162, isS},
+	{0x1F163, isT}, {0x1F164, isU}, {0x1F169, isZ}, {0x1F170, isA}, {0x1F173, isD}, {0x1F174, isE},
+	{0x1F17C, isM}, {0x1F17D, isN}, {0x1F181, isR}, {0x1F182, isS}, {0x1F183, isT}, {0x1F184, isU},
+	{0x1F189, isZ}, {0x1F1E6, isA}, {0x1F1E9, isD}, {0x1F1EA, isE}, {0x1F1F2, isM}, {0x1F1F3, isN},
+	{0x1F1F7, isR}, {0x1F1F8, isS}, {0x1F1F9, isT}, {0x1F1FA, isU}, {0x1F1FF, isZ}, {0x1F768, isT},
+}
+
+// A reference is a named character reference of HTML.
+type reference struct {
+	name string
+	r    rune
+}
+
+// references holds, sorted by name, every reference to one of the confusables, to white space or to what shows nothing.
+var references = [...]reference{
+	{"Acy", 0x0410}, {"Afr", 0x1D504}, {"Alpha", 0x0391}, {"Aopf", 0x1D538}, {"ApplyFunction", 0x2061},
+	{"Ascr", 0x1D49C}, {"CapitalDifferentialD", 0x2145}, {"DD", 0x2145}, {"DScy", 0x0405}, {"Dfr", 0x1D507},
+	{"DifferentialD", 0x2146}, {"Dopf", 0x1D53B}, {"DownTee", 0x22A4}, {"Dscr", 0x1D49F}, {"Efr", 0x1D508},
+	{"Eopf", 0x1D53C}, {"Epsilon", 0x0395}, {"Escr", 0x2130}, {"ExponentialE", 0x2147}, {"Gcy", 0x0413},
+	{"HorizontalLine", 0x2500}, {"IEcy", 0x0415}, {"InvisibleComma", 0x2063}, {"InvisibleTimes", 0x2062}, {"Jukcy", 0x0404},
+	{"Mcy", 0x041C}, {"MediumSpace", 0x205F}, {"Mellintrf", 0x2133}, {"Mfr", 0x1D510}, {"Mopf", 0x1D544},
+	{"Mscr", 0x2133}, {"Mu", 0x039C}, {"NegativeMediumSpace", 0x200B}, {"NegativeThickSpace", 0x200B}, {"NegativeThinSpace", 0x200B},
+	{"NegativeVeryThinSpace", 0x200B}, {"NewLine", 0x000A}, {"Nfr", 0x1D511}, {"NoBreak", 0x2060}, {"NonBreakingSpace", 0x00A0},
+	{"Nopf", 0x2115}, {"Nscr", 0x1D4A9}, {"Nu", 0x039D}, {"Re", 0x211C}, {"Rfr", 0x211C},
+	{"Ropf", 0x211D}, {"Rscr", 0x211B}, {"Sfr", 0x1D516}, {"Sopf", 0x1D54A}, {"Sscr", 0x1D4AE},
+	{"Tab", 0x0009}, {"Tau", 0x03A4}, {"Tcy", 0x0422}, {"Tfr", 0x1D517}, {"ThinSpace", 0x2009},
+	{"Topf", 0x1D54B}, {"Tscr", 0x1D4AF}, {"Ufr", 0x1D518}, {"Union", 0x22C3}, {"Uopf", 0x1D54C},
+	{"Upsi", 0x03D2}, {"Upsilon", 0x03A5}, {"Uscr", 0x1D4B0}, {"VeryThinSpace", 0x200A}, {"ZeroWidthSpace", 0x200B},
+	{"Zeta", 0x0396}, {"Zfr", 0x2128}, {"Zopf", 0x2124}, {"Zscr", 0x1D4B5}, {"acy", 0x0430},
+	{"af", 0x2061}, {"afr", 0x1D51E}, {"alpha", 0x03B1}, {"aopf", 0x1D552}, {"ascr", 0x1D4B6},
+	{"bigcup", 0x22C3}, {"boxh", 0x2500}, {"circledS", 0x24C8}, {"cup", 0x222A}, {"dash", 0x2010},
+	{"dd", 0x2146}, {"delta", 0x03B4}, {"dfr", 0x1D521}, {"dopf", 0x1D555}, {"dscr", 0x1D4B9},
+	{"dscy", 0x0455}, {"ee", 0x2147}, {"efr", 0x1D522}, {"emsp", 0x2003}, {"emsp13", 0x2004},
+	{"emsp14", 0x2005}, {"ensp", 0x2002}, {"eopf", 0x1D556}, {"epsi", 0x03B5}, {"epsilon", 0x03B5},
+	{"escr", 0x212F}, {"eta", 0x03B7}, {"expectation", 0x2130}, {"exponentiale", 0x2147}, {"gcy", 0x0433},
+	{"hairsp", 0x200A}, {"horbar", 0x2015}, {"hybull", 0x2043}, {"hyphen", 0x2010}, {"ic", 0x2063},
+	{"iecy", 0x0435}, {"integers", 0x2124}, {"it", 0x2062}, {"jukcy", 0x0454}, {"lrm", 0x200E},
+	{"mcy", 0x043C}, {"mdash", 0x2014}, {"mfr", 0x1D52A}, {"micro", 0x00B5}, {"minus", 0x2212},
+	{"mopf", 0x1D55E}, {"mscr", 0x1D4C2}, {"mu", 0x03BC}, {"naturals", 0x2115}, {"nbsp", 0x00A0},
+	{"ndash", 0x2013}, {"nfr", 0x1D52B}, {"nopf", 0x1D55F}, {"nscr", 0x1D4C3}, {"numsp", 0x2007},
+	{"oS", 0x24C8}, {"ordf", 0x00AA}, {"pcy", 0x043F}, {"phmmat", 0x2133}, {"puncsp", 0x2008},
+	{"real", 0x211C}, {"realine", 0x211B}, {"realpart", 0x211C}, {"reals", 0x211D}, {"rfr", 0x1D52F},
+	{"rlm", 0x200F}, {"ropf", 0x1D563}, {"rscr", 0x1D4C7}, {"sfr", 0x1D530}, {"shy", 0x00AD},
+	{"sopf", 0x1D564}, {"sscr", 0x1D4C8}, {"tau", 0x03C4}, {"tcy", 0x0442}, {"tfr", 0x1D531},
+	{"thinsp", 0x2009}, {"top", 0x22A4}, {"topf", 0x1D565}, {"tscr", 0x1D4C9}, {"ufr", 0x1D532},
+	{"uopf", 0x1D566}, {"upsi", 0x03C5}, {"upsih", 0x03D2}, {"upsilon", 0x03C5}, {"uscr", 0x1D4CA},
+	{"xcup", 0x22C3}, {"zeetrf", 0x2128}, {"zeta", 0x03B6}, {"zfr", 0x1D537}, {"zopf", 0x1D56B},
+	{"zscr", 0x1D4CF}, {"zwj", 0x200D}, {"zwnj", 0x200C},
+}
