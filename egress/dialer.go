@@ -106,16 +106,25 @@ func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Con
 // Open is Dial that also returns the explanation, for a log, and takes the plain HTTP request the connection is for; req is
 // nil for a tunnel. A connection that is kept for further requests needs [Policy.Decide] for each of them.
 func (d *Dialer) Open(ctx context.Context, t Target, req *Request) (net.Conn, Explanation, error) {
-	timeout := d.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	e := d.Judge(ctx, t, req)
+	conn, err := d.Connect(ctx, e, req)
+	return conn, e, err
+}
+
+// Connect opens a connection to the addresses of an explanation that [Dialer.Judge] gave, without resolving again: what is
+// dialled is what was judged, however long ago. The rules of now are asked once more, and every address on its socket.
+func (d *Dialer) Connect(ctx context.Context, e Explanation, req *Request) (net.Conn, error) {
+	t := e.Target
 	if !e.Allowed {
-		return nil, e, e.Err
+		return nil, e.Err
 	}
+	if rule := d.Policy.Decide(t, req); !rule.Allowed {
+		return nil, &DeniedError{Target: t, Rule: rule.Rule, Reason: rule.Reason}
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
+	defer cancel()
 	addrs := make([]netip.AddrPort, len(e.Answers))
 	for i, a := range e.Answers {
 		addrs[i] = netip.AddrPortFrom(a.Addr, t.port)
@@ -127,9 +136,16 @@ func (d *Dialer) Open(ctx context.Context, t Target, req *Request) (net.Conn, Ex
 		return nd.DialContext(ctx, "tcp", ap.String())
 	})
 	if err != nil {
-		return nil, e, fmt.Errorf("connecting to %s: %w", t, err)
+		return nil, fmt.Errorf("connecting to %s: %w", t, err)
 	}
-	return conn, e, nil
+	return conn, nil
+}
+
+func (d *Dialer) timeout() time.Duration {
+	if d.Timeout <= 0 {
+		return defaultTimeout
+	}
+	return d.Timeout
 }
 
 // Judge decides on a target without connecting: rules, then one resolution, then every address. One address that may not be

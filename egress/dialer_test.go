@@ -89,6 +89,22 @@ func TestDialGoesWhereItJudged(t *testing.T) {
 		t.Errorf("after rebinding: %v", err)
 	}
 
+	// Judging and connecting apart: one resolution serves both, and the rules of the moment of connecting count.
+	dns.Set("later.host.example", dnstest.Record{Seq: [][]string{{"127.0.0.2"}, {"127.0.0.9"}}})
+	e := d.Judge(t.Context(), withPort(t, "later.host.example", two.Port()), nil)
+	conn, err := d.Connect(t.Context(), e, nil)
+	if err != nil {
+		t.Fatalf("connecting to what was judged: %v", err)
+	}
+	conn.Close()
+	later := *d
+	for _, o := range []PolicyOptions{{}, {Allow: []string{"*:*"}}, {Allow: []string{"*:*"}, Deny: []string{"127.0.0.2"}, Inward: map[string][]string{"*.host.example": {"127.0.0.2"}}}} {
+		later.Policy = mustPolicy(t, o)
+		if conn, err := later.Connect(t.Context(), e, nil); !errors.As(err, &denied) {
+			t.Errorf("under later rules %+v: %v %v", o, conn, err)
+		}
+	}
+
 	// The answers are kept for their TTL, yet judged at each use.
 	dns.Set("kept.example", dnstest.Record{Addrs: []string{"127.0.0.2"}, TTL: 300})
 	for range 2 {
