@@ -182,20 +182,17 @@ func parseAttributes(s string) (kind string, attributes []Attribute, err error) 
 
 // unescape reverses appendValue, and is false for what appendValue does not write.
 func unescape(s string) (string, bool) {
-	if !strings.ContainsAny(s, "&<>\"\n") {
-		return s, true
+	if strings.ContainsAny(s, `<>"`) || strings.IndexFunc(s, isControl) >= 0 {
+		return "", false
 	}
 	var b strings.Builder
 	for s != "" {
-		if s[0] != '&' {
-			if s[0] == '<' || s[0] == '"' || s[0] == '\n' {
-				return "", false
-			}
-			b.WriteByte(s[0])
-			s = s[1:]
-			continue
+		plain, rest, found := strings.Cut(s, "&")
+		b.WriteString(plain)
+		if !found {
+			break
 		}
-		name, rest, ok := strings.Cut(s[1:], ";")
+		name, rest, ok := strings.Cut(rest, ";")
 		if !ok {
 			return "", false
 		}

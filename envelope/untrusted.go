@@ -10,24 +10,34 @@ import (
 // length, never the text: text that is forgotten somewhere is lost there, and not believed.
 //
 // The two ways out are [Untrusted.Wrap] and [Untrusted.RawUntrustedText]; the second has a name that can be searched for.
-type Untrusted struct{ text string }
+//
+// The zero value holds the empty text.
+type Untrusted struct {
+	// A pointer, because fmt shows the fields of a value, without asking it, for a verb it does not know.
+	text *string
+}
 
 // NewUntrusted takes text in.
-func NewUntrusted(text string) Untrusted { return Untrusted{text} }
+func NewUntrusted(text string) Untrusted { return Untrusted{&text} }
 
 // Wrap returns the text in the frame that label describes.
-func (u Untrusted) Wrap(label Envelope) string { return label.Wrap(u.text) }
+func (u Untrusted) Wrap(label Envelope) string { return label.Wrap(u.RawUntrustedText()) }
 
 // RawUntrustedText returns the text itself. Each place that calls it has to say why the text does not reach a model, a person
 // or a terminal unmarked.
-func (u Untrusted) RawUntrustedText() string { return u.text }
+func (u Untrusted) RawUntrustedText() string {
+	if u.text == nil {
+		return ""
+	}
+	return *u.text
+}
 
 // Len is the length of the text in bytes.
-func (u Untrusted) Len() int { return len(u.text) }
+func (u Untrusted) Len() int { return len(u.RawUntrustedText()) }
 
 // String returns the placeholder.
 func (u Untrusted) String() string {
-	return "[untrusted text of " + strconv.Itoa(len(u.text)) + " bytes, not framed]"
+	return "[untrusted text of " + strconv.Itoa(len(u.RawUntrustedText())) + " bytes, not framed]"
 }
 
 // Format writes the placeholder for every verb and flag: %#v and %x would show the text.

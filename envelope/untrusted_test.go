@@ -37,6 +37,9 @@ func TestUntrustedNeverPrintsItsText(t *testing.T) {
 	if u.RawUntrustedText() != planted || u.Len() != len(planted) {
 		t.Error("the text is not what was taken in")
 	}
+	if (Untrusted{}).RawUntrustedText() != "" || (Untrusted{}).Len() != 0 {
+		t.Error("the zero value holds something")
+	}
 	if got, want := u.Wrap(Envelope{Kind: "k"}), (Envelope{Kind: "k"}).Wrap(planted); got != want {
 		t.Errorf("Wrap gives %q, want %q", got, want)
 	}
