@@ -312,8 +312,10 @@ func (v *view) hide() error {
 				v.notes = append(v.notes, fmt.Sprintf("%s does not exist; it would be visible if somebody made it during the run", path))
 			}
 			continue
-		case err != nil:
+		case err != nil && v.visible(at):
 			return fmt.Errorf("sandbox: hidden path: %w", err)
+		case err != nil:
+			continue
 		}
 		isLink := info.Mode()&fs.ModeSymlink != 0
 		if v.visible(at) {
