@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-4e9f7b04/hearsay/sandbox"
 )
 
 // Exit codes. A wrapped command's own code passes through.
@@ -43,7 +45,10 @@ func usageError(format string, args ...any) error {
 	return withCode(exitUsage, fmt.Errorf(format, args...))
 }
 
-func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	sandbox.Main() // does not return in the init of a sandbox, which is this program started again
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // run is main without the process around it, for tests.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -71,6 +76,7 @@ var commands = []func() *cobra.Command{
 	newApprove,
 	newAudit,
 	newMCP,
+	newRun,
 	newVersion,
 }
 

@@ -28,6 +28,7 @@ type File struct {
 	Approvals *Approvals `yaml:"approvals"`
 	Audit     *Audit     `yaml:"audit"`
 	Egress    *Egress    `yaml:"egress"`
+	Sandbox   *Sandbox   `yaml:"sandbox"`
 
 	Permissions *Permissions `yaml:"permissions"`
 	Rules       []Rule       `yaml:"rules"`
