@@ -75,6 +75,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 var commands = []func() *cobra.Command{
 	newApprove,
 	newAudit,
+	newEgress,
 	newMCP,
 	newRun,
 	newVersion,

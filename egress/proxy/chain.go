@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/egress"
+	"github.com/seed-4e9f7b04/hearsay/internal/broker"
 )
 
 // chainTime bounds connecting through the next proxy to one address.
@@ -22,10 +23,9 @@ type Chain struct {
 	Scheme string
 	// Addr is the proxy's host and port.
 	Addr string
-	// User and Password are sent to it; both empty for none.
-	User string
-	// Password gives the password when it is needed, so that it is not held where options are printed. nil: empty.
-	Password func() string
+	// User and Password are sent to it; no user, no login.
+	User     string
+	Password broker.Secret
 }
 
 func (c *Chain) check() error {
@@ -39,13 +39,6 @@ func (c *Chain) check() error {
 		return errors.New("chain: user is longer than 255 bytes")
 	}
 	return nil
-}
-
-func (c *Chain) password() string {
-	if c.Password == nil {
-		return ""
-	}
-	return c.Password()
 }
 
 // open judges a target and connects to one of its addresses through the proxy.
@@ -99,7 +92,7 @@ func (c *Chain) connect(s *stream, to netip.AddrPort) error {
 	out := []byte("CONNECT " + to.String() + " HTTP/1.1\r\nHost: " + to.String() + "\r\n")
 	if c.User != "" {
 		out = append(out, "Proxy-Authorization: Basic "...)
-		out = base64.StdEncoding.AppendEncode(out, []byte(c.User+":"+c.password()))
+		out = base64.StdEncoding.AppendEncode(out, []byte(c.User+":"+c.Password.Reveal()))
 		out = append(out, "\r\n"...)
 	}
 	if _, err := s.Conn.Write(append(out, "\r\n"...)); err != nil {
@@ -140,7 +133,7 @@ func (c *Chain) socks(s *stream, to netip.AddrPort) error {
 	}
 	s.discard(2)
 	if method == socksPassword {
-		password := c.password()
+		password := c.Password.Reveal()
 		if len(password) > 255 {
 			return errors.New("the next proxy's password is longer than 255 bytes")
 		}

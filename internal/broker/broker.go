@@ -96,6 +96,8 @@ func newCredential(o Options) (*Credential, error) {
 	switch {
 	case !o.Secret.IsSet():
 		return nil, errors.New("secret is missing; write file:PATH or env:NAME")
+	case len(o.Secret.bytes()) < minSecret:
+		return nil, fmt.Errorf("secret has %d bytes; at least %d are needed to find it again in a response", len(o.Secret.bytes()), minSecret)
 	case o.Header == "" && o.Placeholder == "":
 		return nil, errors.New("neither header nor placeholder is given, so nothing would be stamped")
 	case o.Placeholder != "" && len(o.Placeholder) < minPlaceholder:
@@ -135,9 +137,13 @@ func (c *Credential) setHeader(text string) error {
 	if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		return errors.New("header name is not letters, digits and hyphens")
 	}
-	switch strings.ToLower(name) {
-	case "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive", "expect", "via":
+	switch lower := strings.ToLower(name); lower {
+	case "accept-encoding", "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive", "expect", "via":
 		return errors.New("header is one that the proxy itself writes")
+	default:
+		if strings.HasPrefix(lower, "proxy-") {
+			return errors.New("header is one that ends at a proxy")
+		}
 	}
 	c.name = []byte(name)
 	c.value = bytes.Replace([]byte(value), []byte(secretMark), c.secret.bytes(), 1)

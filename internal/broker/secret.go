@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -21,17 +22,17 @@ const (
 const redacted = "[secret]"
 
 // Secret is a credential's value. It cannot be printed, logged or encoded: every such way gives "[secret]". The value leaves
-// it only into the head of a request that [Credential.Stamp] and [Credential.Replace] write. The zero value is no secret.
+// it through [Credential.Stamp], [Credential.Replace] and [Secret.Reveal] alone. The zero value is no secret.
 type Secret struct {
-	value *[]byte // behind a pointer, so that a copy of the struct, or %#v of one, holds nothing
+	value *[]byte // nil for none; behind a pointer, so that a copy of the struct, or %#v of one, holds nothing
 }
 
-// NewSecret takes a secret that is already in memory. It refuses what no header can carry.
+// NewSecret takes a secret that is already in memory; line ends behind it are cut. It refuses what no header can carry.
 func NewSecret(value []byte) (Secret, error) {
 	v := bytes.Clone(bytes.TrimRight(value, "\r\n"))
 	switch {
-	case len(v) < minSecret:
-		return Secret{}, fmt.Errorf("secret has %d bytes; at least %d are needed to find it again in a response", len(v), minSecret)
+	case len(v) == 0:
+		return Secret{}, errors.New("secret is empty")
 	case len(v) > maxSecret:
 		return Secret{}, fmt.Errorf("secret is longer than %d bytes", maxSecret)
 	}
@@ -84,6 +85,14 @@ func ReadSecret(source string) (Secret, error) {
 
 // IsSet reports whether there is a value.
 func (s Secret) IsSet() bool { return s.value != nil }
+
+// Reveal gives the value, for a login at a proxy. Nothing else has a use for it.
+func (s Secret) Reveal() string { return string(s.bytes()) }
+
+// Equal compares in constant time for one length. No secret equals nothing, the empty text included.
+func (s Secret) Equal(text string) bool {
+	return s.value != nil && subtle.ConstantTimeCompare(*s.value, []byte(text)) == 1
+}
 
 func (s Secret) bytes() []byte {
 	if s.value == nil {

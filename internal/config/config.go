@@ -30,6 +30,9 @@ type File struct {
 	Egress    *Egress    `yaml:"egress"`
 	Sandbox   *Sandbox   `yaml:"sandbox"`
 
+	Credentials []Credential `yaml:"credentials"`
+	Proxy       *Proxy       `yaml:"proxy"`
+
 	Permissions *Permissions `yaml:"permissions"`
 	Rules       []Rule       `yaml:"rules"`
 	Tools       Tools        `yaml:"tools"`
