@@ -51,7 +51,7 @@ func (p *Policy) lookup(server, tool string) (*toolPolicy, *ruleset) {
 
 // judge holds the rules against a call: deny, then ask, then allow.
 func judge(c *Call, s *State, t *toolPolicy, rs *ruleset) Decision {
-	q := inquiry{call: c, state: s, tool: t}
+	q := inquiry{call: c, state: s, tool: t, rules: rs}
 	if rs.commands {
 		q.readCommands()
 		if q.line.script.limit {
@@ -72,7 +72,7 @@ func judge(c *Call, s *State, t *toolPolicy, rs *ruleset) Decision {
 			}
 		}
 	}
-	return permit(&q, rs)
+	return permit(&q)
 }
 
 func (r *rule) decision(failed bool) Decision {
@@ -90,17 +90,17 @@ type candidate struct {
 
 // permit looks for allow rules. A command line is allowed only if all of it is understood and each of its commands is
 // allowed by some rule.
-func permit(q *inquiry, rs *ruleset) Decision {
+func permit(q *inquiry) Decision {
 	var space [8]candidate
 	found := space[:0]
-	for _, r := range rs.allow {
+	for _, r := range q.rules.allow {
 		if !r.pat.tool.match(q.call.Tool) {
 			continue
 		}
 		ok, command := r.admits(q)
 		switch {
 		case !ok:
-		case command == nil && !(q.line.present && rs.guards):
+		case command == nil && !(q.line.present && q.rules.guards):
 			return r.decision(false)
 		case command != nil && command.line != "" && q.line.raw == command.line:
 			return r.decision(false) // the operator typed this very line
@@ -118,9 +118,9 @@ func permit(q *inquiry, rs *ruleset) Decision {
 	}
 	var by *rule
 	for i := range q.line.script.parts {
-		r := q.line.allowedBy(i, found, rs, q)
+		r := q.line.allowedBy(i, found, q)
 		if r == nil {
-			return Decision{Answer: Ask, Reason: CommandParts, Text: "No rule allows this part of the command: " + q.line.script.parts[i].text}
+			return Decision{Answer: Ask, Reason: CommandParts, Text: "A part of this command is allowed by no rule."}
 		}
 		if by == nil {
 			by = r
@@ -131,12 +131,12 @@ func permit(q *inquiry, rs *ruleset) Decision {
 
 // allowedBy finds the rule that allows the i-th command. A rule that does not spell out the program does not allow one
 // that may run what another rule denies.
-func (l *commandLine) allowedBy(i int, found []candidate, rs *ruleset, q *inquiry) *rule {
+func (l *commandLine) allowedBy(i int, found []candidate, q *inquiry) *rule {
 	for _, c := range found {
 		if c.command != nil && !c.command.allowsPart(l.script.parts[i]) {
 			continue
 		}
-		if c.command != nil && c.command.namesProgram() || !rs.guards || !l.hides(i, rs, q) {
+		if c.command != nil && c.command.namesProgram() || !q.rules.guards || !l.hides(i, q) {
 			return c.rule
 		}
 	}

@@ -53,7 +53,7 @@ type Decision struct {
 	Answer     Answer
 	Rule       string       // the rule that decided, as the operator wrote it, with its line; "" where none did
 	Reason     Reason       // a stable token
-	Text       string       // a sentence for the person, not for the agent
+	Text       string       // a sentence for the person, not for the agent; it holds nothing of the call
 	Ungrounded []Ungrounded // after taint: the arguments no trusted text vouches for
 }
 

@@ -58,6 +58,7 @@ type inquiry struct {
 	call  *Call
 	state *State
 	tool  *toolPolicy
+	rules *ruleset
 	line  commandLine
 }
 
@@ -391,9 +392,9 @@ func (l *commandLine) fold() {
 }
 
 // hides reports whether a command that is not known to run its arguments might run one that a deny or ask pattern means.
-func (l *commandLine) hides(i int, rs *ruleset, q *inquiry) bool {
+func (l *commandLine) hides(i int, q *inquiry) bool {
 	l.fold()
-	for _, list := range [2][]*rule{rs.deny, rs.ask} {
+	for _, list := range [2][]*rule{q.rules.deny, q.rules.ask} {
 		for _, r := range list {
 			for j := range r.pat.args {
 				a := &r.pat.args[j]

@@ -75,7 +75,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 var commands = []func() *cobra.Command{
 	newApprove,
 	newAudit,
+	newCheck,
 	newEgress,
+	newExplain,
 	newMCP,
 	newRun,
 	newVersion,

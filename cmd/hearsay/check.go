@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/gateway"
+	"github.com/seed-4e9f7b04/hearsay/internal/config"
+)
+
+func newCheck() *cobra.Command {
+	var file, lock string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Read the rules as the gateway would, run their tests, and say what they leave open",
+		Long: `Read the file strictly, compile the rules of every profile and run their inline tests. What would keep the gateway from
+starting is an error with its line; what loads but is no boundary, such as a deny by the text of a command, is named with
+what to do instead. With a lock file of pinned tools, rules and labels are held against the tools that exist.`,
+		Example: "  hearsay check\n  hearsay check -c team.yaml --lock hearsay.lock --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, known, err := loadRules(file, lock)
+			if err != nil {
+				return err
+			}
+			findings, rules := checkProfiles(f, known)
+			failed := slices.ContainsFunc(findings, func(f finding) bool { return f.Fatal })
+			if asJSON {
+				if findings == nil {
+					findings = []finding{}
+				}
+				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"ok": !failed, "rules": rules, "tools": len(known), "findings": findings}); err != nil {
+					return err
+				}
+			} else {
+				printFindings(cmd.OutOrStdout(), f.Path, findings)
+			}
+			if failed {
+				return withCode(exitFailed, errors.New("the gateway would not start with this file"))
+			}
+			if !asJSON {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rules, %d pinned tools, %d profiles: the gateway starts with it\n", f.Path, rules, len(known), 1+len(f.Profiles))
+			}
+			return nil
+		},
+	}
+	rulesFlags(cmd, &file, &lock)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	return cmd
+}
+
+func rulesFlags(cmd *cobra.Command, file, lock *string) {
+	cmd.Flags().StringVarP(file, "config", "c", "", "the file with the rules (default: hearsay/hearsay.yaml in your configuration folder)")
+	cmd.Flags().StringVar(lock, "lock", "", "the lock file of pinned tools (default: hearsay.lock beside the file, if there is one)")
+}
+
+// finding is one thing to say about the rules, for people and programs.
+type finding struct {
+	Line    int    `json:"line,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Profile string `json:"profile,omitempty"`
+	Text    string `json:"text"`
+	Fatal   bool   `json:"fatal"`
+}
+
+// loadRules reads the configuration and the pinned tools beside it.
+func loadRules(path, lock string) (*config.File, []gate.ToolDef, error) {
+	if path == "" {
+		var err error
+		if path, err = config.DefaultPath(); err != nil {
+			return nil, nil, err
+		}
+	}
+	f, err := config.Load(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	optional := lock == ""
+	if optional {
+		lock = filepath.Join(filepath.Dir(path), "hearsay.lock")
+	}
+	data, err := os.ReadFile(lock)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		return f, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the pins: %w", err)
+	}
+	pins, err := gateway.ReadLock(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", lock, err)
+	}
+	return f, pinnedTools(pins), nil
+}
+
+// pinnedTools gives the tools of a lock file as the gate takes them.
+func pinnedTools(pins *gateway.Lock) []gate.ToolDef {
+	var defs []gate.ToolDef
+	for _, server := range slices.Sorted(maps.Keys(pins.Servers)) {
+		tools := pins.Servers[server].Definitions[gateway.PinTool]
+		for _, name := range slices.Sorted(maps.Keys(tools)) {
+			def := tools[name].Definition
+			annotations, _ := def.Get("annotations").Any().(map[string]any)
+			defs = append(defs, gate.ToolDef{
+				Server: server, Name: name, Description: def.Get("description").Str(),
+				InputSchema: def.Get("inputSchema").Any(), Annotations: annotations,
+			})
+		}
+	}
+	return defs
+}
+
+// checkProfiles compiles every profile of the file and collects what there is to say, each thing once.
+func checkProfiles(f *config.File, known []gate.ToolDef) (findings []finding, rules int) {
+	add := func(profile string, p gate.Problem) {
+		n := finding{Line: p.Line, Rule: p.Rule, Text: p.Text, Fatal: p.Fatal}
+		if slices.Contains(findings, n) {
+			return // said of the file's own profile already
+		}
+		n.Profile = profile
+		findings = append(findings, n)
+	}
+	for _, profile := range append([]string{""}, slices.Sorted(maps.Keys(f.Profiles))...) {
+		spec, _, err := f.Gate(profile, config.GateInput{Known: known})
+		if err != nil {
+			add(profile, gate.Problem{Text: err.Error(), Fatal: true})
+			continue
+		}
+		rules = len(spec.Permissions.Deny) + len(spec.Permissions.Ask) + len(spec.Permissions.Allow) + len(spec.Rules)
+		policy, err := gate.Compile(spec)
+		var refused *gate.CompileError
+		switch {
+		case errors.As(err, &refused):
+			for _, p := range refused.Problems {
+				add(profile, p)
+			}
+		case err != nil:
+			add(profile, gate.Problem{Text: err.Error(), Fatal: true})
+		default:
+			for _, p := range policy.Advice() {
+				add(profile, p)
+			}
+		}
+	}
+	slices.SortStableFunc(findings, func(a, b finding) int { return a.Line - b.Line })
+	return findings, rules
+}
+
+func printFindings(w io.Writer, path string, findings []finding) {
+	for _, n := range findings {
+		kind := "note"
+		if n.Fatal {
+			kind = "error"
+		}
+		if n.Profile != "" {
+			kind += " in profile " + n.Profile
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", path, kind, gate.Problem{Line: n.Line, Rule: n.Rule, Text: n.Text})
+	}
+}

@@ -1,0 +1,42 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// DefaultPath is the file that is read where none is named: hearsay/hearsay.yaml in the user's configuration folder. It is
+// never in the working tree: what is checked out there must not set its own rules.
+func DefaultPath() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the configuration: %w; name a file with --config", err)
+	}
+	return filepath.Join(dir, "hearsay", "hearsay.yaml"), nil
+}
+
+// StateDir is the folder of what outlives a process: sessions, the user's words, the named task. It is made with mode 0700:
+// $XDG_STATE_HOME/hearsay, or .local/state/hearsay at home. Nothing in a sandbox sees it.
+func StateDir() (string, error) {
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("finding a folder for the state: %w; set XDG_STATE_HOME", err)
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	dir := filepath.Join(base, "hearsay")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the folder for the state: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("the folder for the state, %s, must be a folder with mode 0700, it is %v", dir, info.Mode())
+	}
+	return dir, nil
+}
