@@ -36,10 +36,16 @@ type egressCaseRule struct {
 	NAT64  []string            `json:"nat64_prefixes"`
 }
 
-// TestCorpus runs the handed cases through target, rules, resolver and classes, without a proxy and without dialling.
-// Every case must come out as expected: none of its open questions is answered the other way.
-func TestCorpus(t *testing.T) {
-	data, err := os.ReadFile(repotest.Shared(t, "cases/egress-cases.json"))
+// TestCases runs the cases of testdata through target, rules, resolver and classes, without a proxy and without dialling.
+// The proxy's tests run the same cases with both.
+func TestCases(t *testing.T) { runCases(t, "testdata/cases.json", 120) }
+
+// TestCorpus does the same with the handed cases. Every one must come out as expected: none of the open questions in them is
+// answered the other way.
+func TestCorpus(t *testing.T) { runCases(t, repotest.Shared(t, "cases/egress-cases.json"), 400) }
+
+func runCases(t *testing.T, file string, least int) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +53,7 @@ func TestCorpus(t *testing.T) {
 	if err := json.Unmarshal(data, &cases); err != nil {
 		t.Fatal(err)
 	}
-	if len(cases) < 400 {
+	if len(cases) < least {
 		t.Fatalf("only %d cases", len(cases))
 	}
 	dns := dnstest.Start(t)
