@@ -152,7 +152,10 @@ func holdsToken(s string) bool {
 
 // parseAttributes reads what stands in an opening tag after its name: the kind, then the attributes in order.
 func parseAttributes(s string) (kind string, attributes []Attribute, err error) {
-	for first := true; s != "" || first; first = false {
+	if !strings.HasPrefix(s, ` kind="`) {
+		return "", nil, &ParseError{ErrLabel, "kind does not stand first"}
+	}
+	for first := true; s != ""; first = false {
 		name, rest, ok := strings.Cut(s, `="`)
 		name, space := strings.CutPrefix(name, " ")
 		value, rest, closed := strings.Cut(rest, `"`)
@@ -161,9 +164,6 @@ func parseAttributes(s string) (kind string, attributes []Attribute, err error) 
 		}
 		if value, ok = unescape(value); !ok {
 			return "", nil, &ParseError{ErrLabel, "an attribute's value is not escaped as it must be"}
-		}
-		if first && name != "kind" {
-			return "", nil, &ParseError{ErrLabel, "kind does not stand first"}
 		}
 		if first {
 			kind = value

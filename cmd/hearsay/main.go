@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		coded = &exitError{exitFailed, err}
 	}
 	if coded.err != nil {
-		fmt.Fprintf(stderr, "hearsay: %v\n", coded.err)
+		fmt.Fprintf(stderr, "hearsay: %s\n", showControls(coded.err.Error())) // it may quote the outside world
 	}
 	return coded.code
 }
@@ -80,7 +80,9 @@ var commands = []func() *cobra.Command{
 	newExplain,
 	newMCP,
 	newRun,
+	newUnwrap,
 	newVersion,
+	newWrap,
 }
 
 func newRoot() *cobra.Command {
