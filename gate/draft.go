@@ -353,3 +353,35 @@ func hint(annotations map[string]any, name string, want bool) bool {
 	v, ok := annotations[name].(bool)
 	return ok && v == want
 }
+
+// Complete fills in what an operator's labels leave open, from the draft of the same tool: the kinds and classes of binding
+// arguments that were only named, and which arguments name what is made. What the operator said stays. Labels without any
+// effect are replaced by the whole draft.
+func Complete(l ToolLabels, def ToolDef) ToolLabels {
+	draft := Draft(def)
+	if l.Effects == 0 {
+		return draft
+	}
+	l.Server, l.Tool = def.Server, def.Name
+	l.Bind = slices.Clone(l.Bind)
+	cost := Unclassed
+	if len(draft.Bind) > 0 {
+		cost = draft.Bind[0].Class
+	}
+	for i, b := range l.Bind {
+		if b.Class == Unclassed {
+			l.Bind[i].Class = cost
+		}
+		if j := slices.IndexFunc(draft.Bind, func(d Binding) bool { return d.Path == b.Path }); j >= 0 && b.Kind == Any {
+			l.Bind[i].Kind = draft.Bind[j].Kind
+		}
+	}
+	if l.Anchor == nil {
+		for _, a := range draft.Anchor {
+			if slices.Contains(l.Text, a) {
+				l.Anchor = append(l.Anchor, a)
+			}
+		}
+	}
+	return l
+}

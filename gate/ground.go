@@ -12,8 +12,21 @@ type Ungrounded struct {
 	Value string // the value as the call has it, for the person
 	Kind  Kind
 	Class Class
-	Why   string // a sentence for the person
+	Rule  Grounds // which rule it fails
+	Why   string  // a sentence for the person
 }
+
+// Grounds names a rule about grounded arguments: a stable token, for programs and for measuring what each rule is worth.
+type Grounds string
+
+const (
+	RuleValue    Grounds = "value"    // a binding value stands in no trusted text
+	RuleClass    Grounds = "class"    // it stands in one that does not count for what the call does
+	RuleDisguise Grounds = "disguise" // a value is written so that it can be taken for another
+	RuleText     Grounds = "text"     // free text holds a link, address, account or telephone number of no trusted text
+	RuleAnchor   Grounds = "anchor"   // the call names nobody, and what it makes is not called by trusted words
+	RuleSize     Grounds = "size"     // too large or too deep to be judged
+)
 
 // Ungrounded lists the values of args that are not grounded in the trusted texts of s: binding arguments, and links,
 // addresses and account numbers inside free text. Arguments that labels do not know are binding. It judges the call as if
@@ -56,14 +69,14 @@ type grounding struct {
 	anchored bool // a grounded binding value says who or what the call is about
 }
 
-func (g *grounding) refuse(path, val string, b Binding, why string) {
-	g.out = append(g.out, Ungrounded{Path: path, Value: val, Kind: b.Kind, Class: b.Class, Why: why})
+func (g *grounding) refuse(path, val string, b Binding, rule Grounds, why string) {
+	g.out = append(g.out, Ungrounded{Path: path, Value: val, Kind: b.Kind, Class: b.Class, Rule: rule, Why: why})
 }
 
 // bind judges a binding argument: every leaf of it.
 func (g *grounding) bind(path, field string, b Binding, v any, depth int) {
 	if depth > maxNest {
-		g.refuse(path, "", b, "it is nested too deeply to be judged")
+		g.refuse(path, "", b, RuleSize, "it is nested too deeply to be judged")
 		return
 	}
 	switch v := v.(type) {
@@ -95,7 +108,7 @@ func (g *grounding) bind(path, field string, b Binding, v any, depth int) {
 func (g *grounding) leaf(path, field string, b Binding, leaf string) {
 	v, ok := parseValue(leaf, b.Kind)
 	if !ok {
-		g.refuse(path, leaf, b, "it is too long, or written so that it can be taken for something else, and such a value is never compared")
+		g.refuse(path, leaf, b, RuleDisguise, "it is too long, or written so that it can be taken for something else, and such a value is never compared")
 		return
 	}
 	from := g.state.origins(v, leaf, b.Kind, g.labels, field)
@@ -104,9 +117,9 @@ func (g *grounding) leaf(path, field string, b Binding, leaf string) {
 	}
 	switch {
 	case from == 0:
-		g.refuse(path, leaf, b, fmt.Sprintf("this %s stands in nothing you said, in no store and in no trusted result", noun(v, b.Kind)))
+		g.refuse(path, leaf, b, RuleValue, fmt.Sprintf("this %s stands in nothing you said, in no store and in no trusted result", noun(v, b.Kind)))
 	case b.Class.OwnWords() && from&ownWords == 0:
-		g.refuse(path, leaf, b, fmt.Sprintf("this %s is known, but for %s only your own words or your approval count", noun(v, b.Kind), b.Class.about()))
+		g.refuse(path, leaf, b, RuleClass, fmt.Sprintf("this %s is known, but for %s only your own words or your approval count", noun(v, b.Kind), b.Class.about()))
 	}
 }
 
@@ -116,11 +129,7 @@ func (s State) origins(v value, raw string, hint Kind, labels ToolLabels, field 
 	switch v.kind {
 	case ID, Secret:
 		if !shortNumber(raw) {
-			from := s.known[digestOf(spaceToken, raw)]
-			if hint == Name {
-				from |= s.known[digestOf(spaceRun, foldWords(raw))]
-			}
-			return from
+			return s.known[digestOf(spaceToken, raw)]
 		}
 		from := s.known[digestOf(spaceNum, numKey("", raw))]
 		for _, noun := range labels.nouns(field) {
@@ -163,7 +172,7 @@ func (g *grounding) text(path, field string, v any, depth int) {
 	seen := map[string]bool{}
 	walk(path, v, depth, func(p, leaf string) {
 		if len(leaf) > maxScan {
-			g.refuse(p, "", Binding{Kind: Text, Class: Ordinary}, "it is too long to be searched for links and addresses")
+			g.refuse(p, "", Binding{Kind: Text, Class: Ordinary}, RuleSize, "it is too long to be searched for links and addresses")
 			return
 		}
 		open := map[value]bool{}
@@ -201,11 +210,12 @@ func (g *grounding) inText(path string, v value, seen map[string]bool, disguise 
 		return
 	}
 	seen[v.canon] = true
-	why := disguise
+	rule, why := RuleDisguise, disguise
 	if why == "" {
+		rule = RuleText
 		why = fmt.Sprintf("the text holds a %s that stands in nothing you said, in no store and in no trusted result", v.kind)
 	}
-	g.refuse(path, v.canon, Binding{Kind: v.kind, Class: Ordinary}, why)
+	g.refuse(path, v.canon, Binding{Kind: v.kind, Class: Ordinary}, rule, why)
 }
 
 // anchor judges a call that names nobody but the user: an entry in one's own calendar, a note, a post to a place that is
@@ -218,7 +228,7 @@ func (g *grounding) anchor(args map[string]any) {
 				return
 			}
 		}
-		g.refuse(names[0], args[names[0]].(string), Binding{Kind: Text, Class: Ordinary}, "the call names nobody, and this name is not made of your words or of known names")
+		g.refuse(names[0], args[names[0]].(string), Binding{Kind: Text, Class: Ordinary}, RuleAnchor, "the call names nobody, and this name is not made of your words or of known names")
 		return
 	}
 	any := false
@@ -226,12 +236,12 @@ func (g *grounding) anchor(args map[string]any) {
 		if isText(args[path]) {
 			any = true
 			if !g.covered(args[path]) {
-				g.refuse(path, args[path].(string), Binding{Kind: Text, Class: Ordinary}, "the call names nobody, and this text is not made of your words or of known names")
+				g.refuse(path, args[path].(string), Binding{Kind: Text, Class: Ordinary}, RuleAnchor, "the call names nobody, and this text is not made of your words or of known names")
 			}
 		}
 	}
 	if !any && len(g.out) == 0 {
-		g.refuse("", "", Binding{}, "the call names nothing that could be compared with what you said")
+		g.refuse("", "", Binding{}, RuleAnchor, "the call names nothing that could be compared with what you said")
 	}
 }
 

@@ -151,8 +151,14 @@ func isDates(run string) bool {
 // unmask undoes what makes a link or an address look like something else to a program and like itself to a reader:
 // invisible characters, compatibility letters, other full stops, bracketed dots, HTML entities.
 func unmask(s string) string {
+	if !strings.ContainsAny(s, "&[({\\") && !strings.Contains(s, "xxp") && isASCII(s) {
+		return s
+	}
 	if strings.Contains(s, "&") {
 		s = html.UnescapeString(s)
+	}
+	if isASCII(s) {
+		return dots.Replace(s)
 	}
 	s = norm.NFKC.String(s)
 	s = strings.Map(func(r rune) rune {
@@ -167,6 +173,15 @@ func unmask(s string) string {
 		return r
 	}, s)
 	return dots.Replace(s)
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }
 
 var dots = strings.NewReplacer("[.]", ".", "(.)", ".", "{.}", ".", "[dot]", ".", "(dot)", ".", "[at]", "@", "(at)", "@", "[@]", "@", "[:]", ":",

@@ -30,17 +30,18 @@ func addWords(a *adder, text string, from origin) {
 	}
 	n := 0
 	for _, clause := range clauses(text) {
-		w := words(clause)
+		w, t := words(clause), tokens(clause)
 		if n += len(w); n > maxWords {
 			break
 		}
-		for i := range w {
-			if !plain(w[i]) {
-				continue
+		for _, word := range w {
+			if plain(word) {
+				a.add(spaceWord, word, from)
 			}
-			a.add(spaceWord, w[i], from)
-			for j := i + 1; j <= len(w) && j-i <= maxRun && plain(w[j-1]); j++ {
-				if run := w[i:j]; j-i > 1 || !stopWords[w[i]] {
+		}
+		for i := range t {
+			for j := i + 1; j <= len(t) && j-i <= maxRun && plain(t[j-1]); j++ {
+				if run := t[i:j]; j-i > 1 || !stopWords[t[i]] && hasLetter(t[i]) {
 					a.add(spaceRun, strings.Join(run, " "), from)
 				}
 			}
@@ -49,7 +50,7 @@ func addWords(a *adder, text string, from origin) {
 		addDates(a, w, from)
 	}
 	for token := range strings.FieldsSeq(text) {
-		if token = trimPunct(token); plain(token) && !shortNumber(token) && len(token) <= maxValue {
+		if token = trimPunct(token); plain(token) && !likeShortNumber(token) && len(token) <= maxValue {
 			a.add(spaceToken, token, from)
 		}
 	}
@@ -106,22 +107,23 @@ func addWhole(a *adder, s string, kind Kind, from origin) {
 	if s = strings.TrimSpace(s); !plain(s) || len(s) > maxValue {
 		return
 	}
-	w := words(s)
-	if len(w) > 0 && !shortNumber(s) {
-		for _, word := range w {
-			a.add(spaceWord, word, from)
+	if likeShortNumber(s) {
+		if from == fromApproved {
+			a.add(spaceNum, numKey("", s), from) // a person saw the call it stands in
 		}
-		a.add(spaceRun, strings.Join(w, " "), from)
-		for i := 0; len(w) > maxRun && i+maxRun <= len(w); i++ {
-			a.add(spaceRun, strings.Join(w[i:i+maxRun], " "), from)
-		}
+		return
 	}
-	if !shortNumber(s) {
-		a.add(spaceToken, s, from)
+	for _, word := range words(s) {
+		a.add(spaceWord, word, from)
 	}
-	if from == fromApproved && shortNumber(s) {
-		a.add(spaceNum, numKey("", s), from) // a person saw the call it stands in
+	t := tokens(s)
+	if hasLetter(s) {
+		a.add(spaceRun, strings.Join(t, " "), from)
 	}
+	for i := 0; len(t) > maxRun && i+maxRun <= len(t); i++ {
+		a.add(spaceRun, strings.Join(t[i:i+maxRun], " "), from)
+	}
+	a.add(spaceToken, s, from)
 }
 
 func addValue(a *adder, v value, from origin) {
@@ -238,7 +240,7 @@ func (s State) namedRecords(data any) map[string]bool {
 			if !ok || len(label) == 0 || !namingFields[label[len(label)-1]] || s.wasSaid(text) {
 				continue
 			}
-			run := foldWords(text)
+			run := foldName(text)
 			if len(run) >= 3 && !stopWords[run] && s.known[digestOf(spaceRun, run)]&ownWords != 0 {
 				count[run]++
 				where[run] = append(where[run], path)

@@ -79,13 +79,16 @@ func parseValue(s string, hint Kind) (value, bool) {
 			return value{Amount, n}, true
 		}
 	}
-	if isToken(s) && strings.IndexFunc(s, unicode.IsDigit) >= 0 {
+	if !hasLetter(s) {
+		if !isToken(s) || likeShortNumber(s) && !shortNumber(s) {
+			return value{}, false // "<13>" and "13." are 13 to whoever cares to read them so
+		}
 		return value{ID, s}, true
 	}
-	if hint == ID && isToken(s) {
+	if hint == ID && isToken(s) || isToken(s) && hint != Name && strings.IndexFunc(s, unicode.IsDigit) >= 0 {
 		return value{ID, s}, true
 	}
-	return value{Name, foldWords(s)}, true
+	return value{Name, foldName(s)}, true
 }
 
 // parseFormed reads values whose form says what they are, in free text as in a whole argument.
@@ -458,6 +461,9 @@ func isToken(s string) bool {
 
 // shortNumber reports whether an identifier is a short bare number: "13" is a file, an hour and a day of June.
 func shortNumber(s string) bool { return allDigits(strings.TrimPrefix(s, "#")) && len(s) < 6 }
+
+// likeShortNumber reports whether a value comes down to a short bare number.
+func likeShortNumber(s string) bool { d := digits(s); return d != "" && len(d) < 6 && !hasLetter(s) }
 
 func cutFold(s, prefix string) (string, bool) {
 	if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {

@@ -13,8 +13,29 @@ func words(s string) []string {
 	})
 }
 
-// foldWords is the canonical form of a name: its words, one space between them.
+// foldWords is a text reduced to its words, for comparisons that should rather find too much.
 func foldWords(s string) string { return strings.Join(words(s), " ") }
+
+// foldName is the canonical form of a name: its tokens in lower case, one space between them. What stands inside a token
+// stays: "bob.smith", "bob_smith" and "Bob Smith" are three people.
+func foldName(s string) string { return strings.Join(tokens(s), " ") }
+
+// tokens splits a text where a name can begin or end: at spaces, commas, brackets and quotation marks, without the punctuation
+// of the sentence. A genitive is cut: "Alice's" is Alice.
+func tokens(s string) []string {
+	out := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(",;()[]{}<>\"“”„«»|", r)
+	})
+	kept := out[:0]
+	for _, t := range out {
+		t = strings.Trim(t, "'`‘’*!?.:…")
+		t = strings.TrimSuffix(strings.TrimSuffix(t, "'s"), "’s")
+		if t != "" {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
 
 // clauses cuts a text where one statement ends, so that no name is read across the border.
 func clauses(s string) []string {
