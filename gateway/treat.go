@@ -288,10 +288,7 @@ func (p *pass) object(typ string, v strictjson.Value) (_ strictjson.Value, missi
 		}
 		p.path = p.path[:len(p.path)-1]
 	}
-	treated := strictjson.Object(members...)
-	if after := afterwards[object.name]; after != nil {
-		treated = after(p, v, treated)
-	}
+	treated := p.after(object.name, v, strictjson.Object(members...))
 	for _, name := range object.need {
 		if treated.Get(name).Kind() == strictjson.KindAbsent {
 			return treated, name

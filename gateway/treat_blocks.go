@@ -167,19 +167,23 @@ func isToolUse(content strictjson.Value) bool {
 	return content.Len() > 0
 }
 
-// afterwards is what concerns several members at once, by type. raw is the object as sent, v as treated.
-var afterwards map[string]func(p *pass, raw, v strictjson.Value) strictjson.Value
-
-func init() { // in init: the functions refer to the table through the treatment
-	afterwards = map[string]func(p *pass, raw, v strictjson.Value) strictjson.Value{
-		"CallToolResult":             (*pass).foldResult,
-		"ToolResultContent":          (*pass).foldResult,
-		"ResourceContents":           (*pass).resourceContents,
-		"CreateMessageRequestParams": (*pass).samplingRequest,
-		"ElicitRequestURLParams":     (*pass).urlElicitation,
-		"InputRequiredResult":        (*pass).inputRequired,
-		"Error":                      (*pass).errorObject,
+// after does what concerns several members of an object at once. raw is the object as sent, v as treated.
+func (p *pass) after(name string, raw, v strictjson.Value) strictjson.Value {
+	switch name {
+	case "CallToolResult", "ToolResultContent":
+		return p.foldResult(raw, v)
+	case "ResourceContents":
+		return p.resourceContents(raw, v)
+	case "CreateMessageRequestParams":
+		return p.samplingRequest(v)
+	case "ElicitRequestURLParams":
+		return p.urlElicitation(raw, v)
+	case "InputRequiredResult":
+		return p.inputRequired(v)
+	case "Error":
+		return p.errorObject(raw, v)
 	}
+	return v
 }
 
 // resourceContents treats a resource's bytes and its address together.
@@ -213,7 +217,7 @@ func (p *pass) resourceContents(raw, v strictjson.Value) strictjson.Value {
 }
 
 // samplingRequest moves the system prompt, framed by now, into a user message, and drops a choice between tools that are gone.
-func (p *pass) samplingRequest(_, v strictjson.Value) strictjson.Value {
+func (p *pass) samplingRequest(v strictjson.Value) strictjson.Value {
 	if system := v.Get("systemPrompt"); system.Kind() == strictjson.KindString {
 		p.find("system-prompt", "")
 		messages := []strictjson.Value{userMessage(textBlock(system.Str()))}
@@ -245,7 +249,7 @@ func (p *pass) urlElicitation(raw, v strictjson.Value) strictjson.Value {
 }
 
 // inputRequired needs something to ask or something to send back.
-func (p *pass) inputRequired(_, v strictjson.Value) strictjson.Value {
+func (p *pass) inputRequired(v strictjson.Value) strictjson.Value {
 	if v.Get("inputRequests").Len() == 0 && v.Get("requestState").Kind() == strictjson.KindAbsent {
 		p.fail(errors.New("the server asks for input, but for none that the gateway knows"))
 	}
