@@ -43,7 +43,7 @@ func init() {
 const hostileCallTimeout = 8 * time.Second
 
 func gatewayProcess(transcript string) int {
-	g, err := New(Options{Servers: []Server{{
+	g, err := NewGateway(Options{Servers: []Server{{
 		Source:      Source{Server: "srv"},
 		Command:     []string{os.Args[0]},
 		Env:         []string{asServer + "=" + transcript},
@@ -122,8 +122,8 @@ func startHostile(t *testing.T, path string, modern bool) *hostileRun {
 	return r
 }
 
-// maxKept bounds what a flood leaves in the test's own memory.
-const maxKept = 20000
+// keptMessages bounds what a flood leaves in the test's own memory.
+const keptMessages = 20000
 
 func (r *hostileRun) receive(line []byte) {
 	v, err := strictjson.Parse(line, strictjson.Limits{})
@@ -133,7 +133,7 @@ func (r *hostileRun) receive(line []byte) {
 		r.strays = append(r.strays, fmt.Sprintf("%v: %.200s", err, line))
 		return
 	}
-	if len(r.got) < maxKept {
+	if len(r.got) < keptMessages {
 		r.got = append(r.got, v)
 	}
 	id := string(v.Get("id").Append(nil))

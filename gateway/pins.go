@@ -42,7 +42,7 @@ type Standing uint8
 
 const (
 	Changed  Standing = iota // it is not what was approved: withheld
-	New                      // it was not there when the server was approved: withheld, unless the operator lets new ones in
+	Added                    // it was not there when the server was approved: withheld, unless the operator lets new ones in
 	Approved                 // it is what was approved
 	Unpinned                 // nothing of this server was ever approved: nothing to compare with
 )
@@ -85,7 +85,7 @@ func (l *Lock) Judge(server string, kind PinKind, def strictjson.Value) Standing
 	pin, ok := l.Servers[server].Definitions[kind][kind.nameOf(def)]
 	switch {
 	case !ok:
-		return New
+		return Added
 	case pin.Digest != Digest(def):
 		return Changed
 	}

@@ -43,13 +43,13 @@ func TestStandingOfDefinitions(t *testing.T) {
 		"an annotation":                {strings.Replace(weather, `"name"`, `"annotations":{"readOnlyHint":true},"name"`, 1), Changed},
 		"an unknown member":            {strings.Replace(weather, `"name"`, `"x":1,"name"`, 1), Changed},
 		"a property in another case":   {strings.Replace(weather, `"city"`, `"City"`, 1), Changed},
-		"a name that was not approved": {strings.Replace(weather, `"weather"`, `"weather2"`, 1), New},
+		"a name that was not approved": {strings.Replace(weather, `"weather"`, `"weather2"`, 1), Added},
 	} {
 		if got := l.Judge("a", PinTool, parse(t, tc.def)); got != tc.want {
 			t.Errorf("%s: %v, want %v", why, got, tc.want)
 		}
 	}
-	if got := l.Judge("a", PinPrompt, parse(t, weather)); got != New {
+	if got := l.Judge("a", PinPrompt, parse(t, weather)); got != Added {
 		t.Errorf("a prompt of a tool's name: %v", got)
 	}
 	if got := l.Judge("b", PinTool, parse(t, weather)); got != Unpinned {
