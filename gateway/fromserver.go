@@ -143,6 +143,7 @@ func (l *link) ask(ctx context.Context, a *asked, m jsonrpc.Message) (result, fa
 	if err != nil {
 		return strictjson.Value{}, ownError(jsonrpc.CodeInternal, "%v", err)
 	}
+	l.up.rememberElicitations(t.Value)
 	params := t.Value
 	if a.progress.Kind() != strictjson.KindAbsent {
 		params = params.With("_meta", params.Get("_meta").With("progressToken", call.ID.Value()))

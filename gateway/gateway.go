@@ -39,6 +39,9 @@ type Options struct {
 	// It gets words of servers: cleaned, cut and as values only.
 	Log *slog.Logger
 
+	// Pins says which definitions were approved, and what becomes of others.
+	Pins Pins
+
 	// Policy judges each tool call; nil = every call is let through.
 	Policy *gate.Policy
 	// Ask puts a question to a person who is out of the agent's reach, and returns what was answered; nil = nobody is there,

@@ -274,7 +274,8 @@ func playHostile(t *testing.T, path string) {
 		if alive := r.request("tools/call", map[string]any{"name": "t", "arguments": map[string]any{}}, 2*hostileCallTimeout+30*time.Second); !h.Dead && alive.Kind() == strictjson.KindAbsent {
 			t.Error("the session does not answer any more")
 		}
-		if mb := r.peakMB(); mb >= 200 {
+		mb := r.peakMB()
+		if mb >= 200 {
 			t.Errorf("the gateway took %d MB", mb)
 		}
 		r.mu.Lock()
@@ -308,6 +309,7 @@ func playHostile(t *testing.T, path string) {
 		if check.also != nil {
 			check.also(t, r.got)
 		}
+		t.Logf("%d messages, peak %d MB", len(r.got), mb)
 	})
 }
 

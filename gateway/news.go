@@ -78,6 +78,17 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (mapped func(strictjso
 		}
 		return func(v strictjson.Value) strictjson.Value { return v.With("progressToken", theirs) }, theirs.Kind() != strictjson.KindAbsent
 	}
+	switch m.Method {
+	case "notifications/tasks/status", "notifications/tasks":
+		id := m.Params.Get("taskId").Str()
+		if about.Name, allowed = l.up.task(id); !allowed {
+			return nil, false
+		}
+	case "notifications/elicitation/complete":
+		if !l.up.elicited(m.Params.Get("elicitationId").Str()) {
+			return nil, false
+		}
+	}
 	sub := m.Params.Get("_meta").Get(metaSubscription)
 	if sub.Kind() == strictjson.KindAbsent {
 		l.up.s.mu.Lock()

@@ -23,7 +23,7 @@ func (s *session) serve(f *flight) (result, failure strictjson.Value, answer boo
 	}
 
 	// 3 Is what is asked for still what a person approved?
-	if err := up.pinned(f.ctx, about); err != nil {
+	if err := up.pinned(f, about); err != nil {
 		s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Answer: "deny", Reason: "pin", Text: err.Error()})
 		return refusal(f, err.Error())
 	}
@@ -68,8 +68,11 @@ func (s *session) serve(f *flight) (result, failure strictjson.Value, answer boo
 	var t Treated
 	if m.Error.Kind() != strictjson.KindAbsent {
 		t = up.treat.Error(about, m.Error)
+		up.rememberElicitations(t.Value)
 	} else {
-		t = up.treat.Result(about, m.Result)
+		result, out := up.book.show(f.Method, m.Result)
+		up.tellWithheld(out)
+		t = up.treat.Result(about, result)
 	}
 	s.observe(up, about, t, m.Result)
 	if t.Refused != nil {

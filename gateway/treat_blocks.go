@@ -84,12 +84,14 @@ func (p *pass) media(b strictjson.Value) []strictjson.Value {
 	switch {
 	case err != nil:
 		return []strictjson.Value{p.withhold(fmt.Sprintf("a block of the kind %s whose data is not base64", Quote(kind)))}
-	case textual(typ) || sniff(data) == "" && looksLikeText(data):
+	case textual(typ), looksLikeText(data):
 		p.find("text-as-media", "")
 		return []strictjson.Value{textBlock(p.frame(strings.ToValidUTF8(string(data), "\uFFFD"), "text sent as "+kind))}
 	}
 	found := sniff(data)
 	switch {
+	case tokenInside(data):
+		return []strictjson.Value{p.withhold(fmt.Sprintf("a block of the kind %s with the envelope's tag inside its data", Quote(kind)))}
 	case found != "" && !strings.HasPrefix(found, kind+"/") && !(kind == "audio" && found == "video/mp4"),
 		!strings.HasPrefix(essence, kind+"/"), found == "" && sniffable[essence]:
 		return []strictjson.Value{p.withhold(fmt.Sprintf("a block of the kind %s whose data is not of the type it says, %s", Quote(kind), Quote(typ)))}
@@ -206,10 +208,10 @@ func (p *pass) resourceContents(raw, v strictjson.Value) strictjson.Value {
 	data, err := decodeBase64(blob.Str())
 	switch {
 	case err != nil:
-		p.out.Withheld++
-		p.find("withheld", "")
-		return v.Without("blob").With("text", p.note("The gateway withheld a resource whose blob is not base64.").Get("text"))
-	case textual(typ) || sniff(data) == "" && looksLikeText(data):
+		return v.Without("blob").With("text", p.withhold("a resource whose blob is not base64").Get("text"))
+	case !textual(typ) && !looksLikeText(data) && tokenInside(data):
+		return v.Without("blob").With("text", p.withhold("a resource with the envelope's tag inside its bytes").Get("text"))
+	case textual(typ), looksLikeText(data) && (sniff(data) != "application/pdf" || tokenInside(data)):
 		text := p.frame(strings.ToValidUTF8(string(data), "\uFFFD"), "")
 		return v.With("blob", strictjson.String(base64.StdEncoding.EncodeToString([]byte(text))))
 	}
@@ -290,6 +292,20 @@ func looksLikeText(data []byte) bool {
 		head = head[:len(head)-1]
 	}
 	return utf8.Valid(head) && bytes.IndexFunc(head, func(r rune) bool { return r < 7 || r > 13 && r < 27 || r > 27 && r < 32 }) < 0
+}
+
+// tokenInside reports whether bytes that are no text hold the token in plain ASCII, as a comment in a picture could.
+func tokenInside(data []byte) bool {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(data[at:], '-')
+		if i < 0 {
+			return false
+		}
+		at += i
+		if from, to := at-len("namzu"), at+len("-untrusted"); from >= 0 && to <= len(data) && strings.EqualFold(string(data[from:to]), envelope.Token) {
+			return true
+		}
+	}
 }
 
 // sniffable are the types whose first bytes sniff knows: data of such a type has to begin so.

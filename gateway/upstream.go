@@ -27,6 +27,7 @@ type upstream struct {
 	Server
 	s     *session
 	treat *Treater
+	book  *book
 	stats jsonrpc.Stats
 
 	starting chan struct{} // held while a server is started
@@ -37,6 +38,7 @@ type upstream struct {
 	failures   int   // starts in a row that came to nothing
 	notBefore  time.Time
 	tasks      map[string]string           // which tool a task runs
+	asking     map[string]bool             // ids of addresses that the client was asked to open
 	subscribed map[string]strictjson.Value // params of resources/subscribe, told again after a restart
 	pages      map[string]int
 }
@@ -44,14 +46,11 @@ type upstream struct {
 func newUpstream(s *session, spec Server) *upstream {
 	return &upstream{
 		Server: spec, s: s, treat: NewTreater(spec.Source), starting: make(chan struct{}, 1),
-		tasks: map[string]string{}, subscribed: map[string]strictjson.Value{}, pages: map[string]int{},
+		book: newBook(s.g.opt.Pins, spec), tasks: map[string]string{}, asking: map[string]bool{}, subscribed: map[string]strictjson.Value{}, pages: map[string]int{},
 	}
 }
 
 func (up *upstream) name() string { return up.Server.Server }
-
-// pinned says why a thing may not be used: it is not, or no longer, what a person approved.
-func (up *upstream) pinned(context.Context, About) error { return nil }
 
 // running returns the server that runs, nil if none does.
 func (up *upstream) running() *link {
@@ -148,6 +147,41 @@ func (up *upstream) taskTool(id string) string {
 	up.mu.Lock()
 	defer up.mu.Unlock()
 	return up.tasks[id]
+}
+
+// task returns the tool that a task runs. known = false: no request of the client became this task, nor can one that is open.
+func (up *upstream) task(id string) (tool string, known bool) {
+	up.mu.Lock()
+	tool, known = up.tasks[id]
+	up.mu.Unlock()
+	if known {
+		return tool, true
+	}
+	up.s.mu.Lock()
+	defer up.s.mu.Unlock()
+	for _, f := range up.s.flights { // its answer may be on its way
+		if f.Method == "tools/call" && (up.s.modern || f.Params.Get("task").Kind() != strictjson.KindAbsent) {
+			return f.Params.Get("name").Str(), true
+		}
+	}
+	return "", false
+}
+
+// elicited says whether the client was asked to open the address of this id.
+func (up *upstream) elicited(id string) bool {
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	return up.asking[id]
+}
+
+// rememberElicitations keeps the ids of the addresses that a message, treated by now, asks the client to open.
+func (up *upstream) rememberElicitations(v strictjson.Value) {
+	if id := v.Get("elicitationId").Str(); id != "" {
+		remember(up, up.asking, id, true)
+	}
+	for _, e := range v.Get("data").Get("elicitations").Elems() {
+		up.rememberElicitations(e)
+	}
 }
 
 // link is one running server process.

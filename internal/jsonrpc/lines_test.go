@@ -59,7 +59,7 @@ func TestLinesRead(t *testing.T) {
 		{"NaN in an answer", `{"jsonrpc":"2.0","id":7,"result":{"a":NaN}}` + "\n", "bad id=7 request=false\n", LineOptions{}},
 		{"an inner id is not the id", `{"result":{"id":5,"a":NaN},"jsonrpc":"2.0","id":"x"}` + "\n", "bad id=\"x request=false\n", LineOptions{}},
 		{"an inner id at the end is not the id", `{"jsonrpc":"2.0","result":[NaN,{"id":5}]}` + "\n", "bad id= request=false\n", LineOptions{}},
-		{"no version", `{"id":4,"result":{}}` + "\n", "bad id=4 request=false\n", LineOptions{}},
+		{"no version", `{"id":4,"result":{}}` + "\n", "bad id= request=false\n", LineOptions{}},
 		{"a batch", "[" + ping("1") + `,{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":2,"result":{}}]` + "\n", "1 1 ping\n2  n\n3 2 \n", LineOptions{}},
 		{"an empty batch", "[]\n", "bad id= request=false\n", LineOptions{}},
 		{"a batch with a bad message", "[" + ping("1") + ",{}]\n", "bad id= request=false\n", LineOptions{}},

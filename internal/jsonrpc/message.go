@@ -105,6 +105,9 @@ func Decode(v strictjson.Value) (Message, error) {
 	m.Method = method.Str()
 	switch {
 	case version.Str() != "2.0":
+		if method.Kind() == strictjson.KindAbsent { // not an answer of this protocol: the call it names goes on waiting
+			m.ID = ID{}
+		}
 		return m, invalid("version is not 2.0")
 	case id.Kind() != strictjson.KindAbsent && !known && id.Kind() != strictjson.KindNull:
 		m.ID = ID{}
