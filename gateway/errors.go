@@ -18,9 +18,9 @@ func ownError(code int, format string, args ...any) strictjson.Value {
 
 // refusal answers a request that is not passed on, or whose answer is not. A tool call gets a failed result, which the model
 // sees, everything else an error.
-func refusal(f *flight, why string) (result, failure strictjson.Value, answer bool) {
+func refusal(f *flight, why string) (result, failure strictjson.Value) {
 	if f.Method != "tools/call" {
-		return strictjson.Value{}, ownError(codeRefused, "%s", why), true
+		return strictjson.Value{}, ownError(codeRefused, "%s", why)
 	}
 	text := strictjson.Object(
 		strictjson.Member{Name: "type", Value: strictjson.String("text")},
@@ -33,7 +33,7 @@ func refusal(f *flight, why string) (result, failure strictjson.Value, answer bo
 		strictjson.Member{Name: "resultType", Value: complete},
 		strictjson.Member{Name: "content", Value: strictjson.Array(text)},
 		strictjson.Member{Name: "isError", Value: strictjson.Bool(true)},
-	), strictjson.Value{}, true
+	), strictjson.Value{}
 }
 
 // modernVersion is the first version without sessions. Versions are dates, so they compare as text.

@@ -53,8 +53,8 @@ type asked struct {
 // bad notes a message of the server that could not be read and answers nothing.
 func (l *link) bad(b *jsonrpc.BadMessage) {
 	l.up.s.log.Warn("unreadable message from a server", "server", l.up.name(), "why", b.Err)
-	if b.Request && !b.ID.IsZero() {
-		l.peer.Reply(atOnce, b.ID, strictjson.Value{}, ownError(jsonrpc.CodeInvalidRequest, "%v", b.Err))
+	if id := b.ID(); b.Request && !id.IsZero() {
+		l.peer.Reply(atOnce, id, strictjson.Value{}, ownError(jsonrpc.CodeInvalidRequest, "%v", b.Err))
 	}
 }
 

@@ -109,8 +109,8 @@ type Client struct {
 	Gone func() bool
 }
 
-// Serve runs one client session: it returns when the client has ended and no process of the session is left. The error is
-// nil when the client ended in order.
+// Serve runs one client session and closes its transport: it returns when the client has ended, or ctx, and no process of the
+// session is left. The error is nil when the client ended in order.
 func (g *Gateway) Serve(ctx context.Context, c Client) error {
 	return newSession(g, c).run(ctx)
 }

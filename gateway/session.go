@@ -26,17 +26,18 @@ var sessions atomic.Int64
 
 // session is one client and the servers it talks to, which nobody else talks to.
 type session struct {
-	g      *Gateway
-	id     string
-	log    *slog.Logger
-	who    string // the principal
-	client *jsonrpc.Peer
-	gone   func() bool
-	stats  jsonrpc.Stats
-	counts counts
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // the goroutines of requests, both ways
+	g         *Gateway
+	id        string
+	log       *slog.Logger
+	who       string // the principal
+	client    *jsonrpc.Peer
+	transport jsonrpc.Transport
+	gone      func() bool
+	stats     jsonrpc.Stats
+	counts    counts
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	work      sync.WaitGroup // the goroutines of requests, both ways
 
 	servers []*upstream
 
@@ -75,7 +76,7 @@ var (
 func newSession(g *Gateway, c Client) *session {
 	id := "s" + itoa(sessions.Add(1))
 	s := &session{
-		g: g, id: id, log: g.opt.Log.With("session", id), who: c.Principal, gone: c.Gone,
+		g: g, id: id, log: g.opt.Log.With("session", id), who: c.Principal, transport: c.Transport, gone: c.Gone,
 		flights: map[string]*flight{}, last: make(chan struct{}),
 	}
 	close(s.last)
@@ -104,6 +105,9 @@ func (s *session) run(ctx context.Context) error {
 		all.Go(up.stop)
 	}
 	all.Wait()
+	s.transport.Close()
+	s.mu.Lock() // whoever opens a request has added it to work, or sees that the session has ended
+	s.mu.Unlock()
 	s.work.Wait()
 	s.report()
 	if errors.Is(err, io.EOF) || errors.Is(err, jsonrpc.ErrClosed) || ctx.Err() != nil {
@@ -170,7 +174,7 @@ func (s *session) bad(b *jsonrpc.BadMessage) {
 	if errors.Is(b.Err, strictjson.ErrSyntax) || errors.Is(b.Err, strictjson.ErrNumber) || errors.Is(b.Err, strictjson.ErrTrailing) {
 		code = jsonrpc.CodeParse
 	}
-	s.reply(b.ID, strictjson.Value{}, ownError(code, "hearsay did not pass this message on: %v", b.Err))
+	s.reply(b.ID(), strictjson.Value{}, ownError(code, "hearsay did not pass this message on: %v", b.Err))
 }
 
 // hear takes a request or notification of the client. It must not wait for an answer.
@@ -197,14 +201,25 @@ func (s *session) hear(m jsonrpc.Message) {
 		s.reply(m.ID, strictjson.Value{}, failure)
 		return
 	}
-	s.work.Go(func() {
-		defer s.close(f)
-		result, failure, answer := s.serve(f)
-		f.passTurn()
-		if answer {
-			s.reply(m.ID, result, failure)
-		}
-	})
+	if s.quick(f) {
+		s.serve(f)
+	} else {
+		go s.serve(f)
+	}
+}
+
+// quick says that serve will wait for nothing, so that the switch to another goroutine can be saved: nobody is asked, nothing
+// is put on record first, the server runs, and what came before was sent.
+func (s *session) quick(f *flight) bool {
+	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || len(s.servers) > 1 || s.servers[0].running() == nil {
+		return false
+	}
+	select {
+	case <-f.turn:
+		return true
+	default:
+		return false
+	}
 }
 
 // flight is one open request of the client.
@@ -219,15 +234,20 @@ type flight struct {
 	call     *jsonrpc.Call    // what it became at the server; nil until it is sent
 
 	turn, sent chan struct{} // the request before was sent; this one was
-	once       sync.Once
-	timer      *time.Timer // ends the call; nil = nothing does
-	patience   time.Duration
+	pass, over sync.Once
+
+	mu       sync.Mutex
+	unwatch  func() bool // ends the watch over ctx; nil before it is sent
+	timer    *time.Timer // ends the call; nil = nothing does
+	patience time.Duration
 }
 
-func (f *flight) passTurn() { f.once.Do(func() { close(f.sent) }) }
+func (f *flight) passTurn() { f.pass.Do(func() { close(f.sent) }) }
 
 // alive starts the time-out anew.
 func (f *flight) alive() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.timer != nil {
 		f.timer.Reset(f.patience)
 	}
@@ -247,6 +267,8 @@ func (s *session) open(m jsonrpc.Message) (*flight, strictjson.Value) {
 	defer s.mu.Unlock()
 	key := m.ID.Key()
 	switch {
+	case s.ctx.Err() != nil:
+		return nil, ownError(jsonrpc.CodeInternal, "the session has ended")
 	case s.flights[key] != nil:
 		return nil, ownError(jsonrpc.CodeInvalidRequest, "a request with this id is still open")
 	case len(s.flights) >= maxFlights:
@@ -262,18 +284,32 @@ func (s *session) open(m jsonrpc.Message) (*flight, strictjson.Value) {
 	}
 	f.ctx, f.cancel = context.WithCancelCause(s.ctx)
 	s.flights[key] = f
+	s.work.Add(1)
 	f.turn, s.last = s.last, f.sent
 	return f, strictjson.Value{}
 }
 
-func (s *session) close(f *flight) {
-	f.cancel(nil)
-	if f.timer != nil {
-		f.timer.Stop()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.flights, f.ID.Key())
+// close ends a request, once: true for the caller that did.
+func (s *session) close(f *flight) (first bool) {
+	f.over.Do(func() {
+		first = true
+		f.passTurn()
+		f.mu.Lock()
+		if f.unwatch != nil {
+			f.unwatch()
+		}
+		if f.timer != nil {
+			f.timer.Stop()
+			f.timer = nil // progress that comes late must not start it again
+		}
+		f.mu.Unlock()
+		f.cancel(nil)
+		s.mu.Lock()
+		delete(s.flights, f.ID.Key())
+		s.mu.Unlock()
+		s.work.Done()
+	})
+	return first
 }
 
 // notification takes a notification of the client.

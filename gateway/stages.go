@@ -14,78 +14,88 @@ import (
 
 // serve takes one request of the client through all stages, in the order that keeps the promises: what was judged is what is
 // sent; the decision is recorded before it takes effect; authority shrinks before the text that shrinks it leaves. The first
-// stage, reading strictly, is behind it (jsonrpc), so is the table of methods (hear). answer = false: the client wants none.
-func (s *session) serve(f *flight) (result, failure strictjson.Value, answer bool) {
+// stage, reading strictly, is behind it (jsonrpc), so is the table of methods (hear).
+func (s *session) serve(f *flight) {
 	// 2 Which server, under which name it knows the thing asked for.
 	up, params, about, failure := s.route(f)
 	if failure.Kind() != strictjson.KindAbsent {
-		return strictjson.Value{}, failure, true
+		s.finish(f, strictjson.Value{}, failure)
+		return
 	}
 
 	// 3 Is what is asked for still what a person approved?
 	if err := up.pinned(f, about); err != nil {
 		s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Answer: "deny", Reason: "pin", Text: err.Error()})
-		return refusal(f, err.Error())
+		s.refuse(f, err.Error())
+		return
 	}
 
 	// 4, 5 May it happen? The decision is on record before anything is sent.
 	if f.Method == "tools/call" {
 		if reason := s.decide(f, up, about, params); reason != "" {
-			return refusal(f, reason)
+			s.refuse(f, reason)
+			return
 		}
 	}
 
 	// 6 Send what was judged: params as they were read, with names and tokens of our own.
 	link, err := up.ready(f.ctx, f.Method)
 	if err != nil {
-		return s.failed(f, up, nil, err)
+		s.fail(f, up, nil, err)
+		return
 	}
-	call, err := link.peer.Open(f)
-	if err != nil {
-		return s.failed(f, up, nil, err)
+	if f.call, err = link.peer.Open(f); err != nil {
+		s.fail(f, up, nil, err)
+		return
 	}
-	f.call = call
 	if f.progress.Kind() != strictjson.KindAbsent {
-		params = params.With("_meta", params.Get("_meta").With("progressToken", call.ID.Value()))
+		params = params.With("_meta", params.Get("_meta").With("progressToken", f.call.ID.Value()))
+	}
+	answered := func(m jsonrpc.Message, err error) { // 7 read strictly, bounded, matched by its id
+		if err != nil {
+			s.fail(f, up, link, err)
+			return
+		}
+		link.answered(f, about, m)
+
+		// 8, 9, 10 Screen each text and frame it; take from the session's authority what reading it costs.
+		var t Treated
+		if m.Error.Kind() != strictjson.KindAbsent {
+			t = up.treat.Error(about, m.Error)
+			up.rememberElicitations(t.Value)
+		} else {
+			result, out := up.book.show(f.Method, m.Result)
+			up.tellWithheld(out)
+			t = up.treat.Result(about, result)
+		}
+		s.observe(up, about, t, m.Result)
+		if t.Refused != nil {
+			s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Reason: "treatment", Text: t.Refused.Error()})
+			s.refuse(f, t.Refused.Error())
+			return
+		}
+
+		// 11 On record, and out.
+		s.record(audit.Event{Kind: audit.Result, Server: up.name(), Tool: about.label(), Detail: t.detail(time.Since(f.started))})
+		if m.Error.Kind() != strictjson.KindAbsent {
+			s.finish(f, strictjson.Value{}, t.Value)
+		} else {
+			s.finish(f, s.outgoing(f, up, t.Value), strictjson.Value{})
+		}
 	}
 	select {
 	case <-f.turn: // requests reach the server in the order the client sent them
 	case <-f.ctx.Done():
 	}
-	f.limit(up.CallTimeout)
-	err = call.Send(f.ctx, f.Method, params, f.Extra...)
+	f.watch(up.CallTimeout, func() {
+		if f.call.Forget() {
+			s.fail(f, up, link, f.ctx.Err())
+		}
+	})
+	if err := f.call.Send(f.ctx, f.Method, params, answered, f.Extra...); err != nil {
+		s.fail(f, up, link, err)
+	}
 	f.passTurn()
-	var m jsonrpc.Message
-	if err == nil {
-		m, err = call.Wait(f.ctx) // 7 read strictly, bounded, matched by its id
-	}
-	if err != nil {
-		return s.failed(f, up, link, err)
-	}
-	link.answered(f, about, m)
-
-	// 8, 9, 10 Screen each text, take authority for what was read, frame it.
-	var t Treated
-	if m.Error.Kind() != strictjson.KindAbsent {
-		t = up.treat.Error(about, m.Error)
-		up.rememberElicitations(t.Value)
-	} else {
-		result, out := up.book.show(f.Method, m.Result)
-		up.tellWithheld(out)
-		t = up.treat.Result(about, result)
-	}
-	s.observe(up, about, t, m.Result)
-	if t.Refused != nil {
-		s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Reason: "treatment", Text: t.Refused.Error()})
-		return refusal(f, t.Refused.Error())
-	}
-
-	// 11 On record, and out.
-	s.record(audit.Event{Kind: audit.Result, Server: up.name(), Tool: about.label(), Detail: t.detail(time.Since(f.started))})
-	if m.Error.Kind() != strictjson.KindAbsent {
-		return strictjson.Value{}, t.Value, true
-	}
-	return s.outgoing(f, up, t.Value), strictjson.Value{}, true
 }
 
 // decide asks the gate, and a person where the gate says so, and records the answer before it takes effect. It returns what
@@ -190,11 +200,11 @@ func (s *session) record(e audit.Event) error {
 	return err
 }
 
-// failed turns the end of a call without an answer into one, and gives up at the server what the client gave up.
-func (s *session) failed(f *flight, up *upstream, link *link, err error) (result, failure strictjson.Value, answer bool) {
+// fail answers a request that the server does not, and gives up at the server what the client gave up.
+func (s *session) fail(f *flight, up *upstream, link *link, err error) {
 	cause := context.Cause(f.ctx)
 	cancelled, byClient := cause.(errCancelled)
-	if f.ctx.Err() != nil && link != nil && f.Method != "initialize" { // it must not be cancelled
+	if f.ctx.Err() != nil && link != nil && f.Method != "initialize" { // which must not be cancelled
 		params := cancelled.params
 		if !byClient {
 			params = strictjson.Object(strictjson.Member{Name: "reason", Value: strictjson.String(cause.Error())})
@@ -203,11 +213,12 @@ func (s *session) failed(f *flight, up *upstream, link *link, err error) (result
 	}
 	switch bad := (*jsonrpc.BadMessage)(nil); {
 	case byClient, errors.Is(cause, errClientGone):
-		return strictjson.Value{}, strictjson.Value{}, false
+		s.close(f)
+		return
 	case errors.Is(cause, errTimeout):
 		err = fmt.Errorf("server %s did not answer within %v", up.name(), up.CallTimeout)
 	case errors.As(err, &bad):
-		err = fmt.Errorf("the answer of server %s is refused: %v", up.name(), bad.Err)
+		err = fmt.Errorf("the answer of server %s is refused: %w", up.name(), bad.Err)
 	case errors.Is(err, jsonrpc.ErrStuck):
 		err = fmt.Errorf("server %s does not read what it is sent", up.name())
 	case errors.Is(err, jsonrpc.ErrClosed):
@@ -215,5 +226,18 @@ func (s *session) failed(f *flight, up *upstream, link *link, err error) (result
 	}
 	s.log.Warn("a call failed", "server", up.name(), "method", f.Method, "why", err)
 	s.record(audit.Event{Kind: audit.Result, Server: up.name(), Tool: f.Method, Reason: "failed", Text: err.Error()})
-	return strictjson.Value{}, ownError(jsonrpc.CodeInternal, "%v", err), true
+	s.finish(f, strictjson.Value{}, ownError(jsonrpc.CodeInternal, "%v", err))
+}
+
+// refuse answers a request that is not passed on, or whose answer is not.
+func (s *session) refuse(f *flight, why string) {
+	result, failure := refusal(f, why)
+	s.finish(f, result, failure)
+}
+
+// finish answers the client, once.
+func (s *session) finish(f *flight, result, failure strictjson.Value) {
+	if s.close(f) {
+		s.reply(f.ID, result, failure)
+	}
 }

@@ -18,8 +18,21 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 )
 
-// mcpMemory is a soft bound on memory: above it the collector works harder. Four messages of the largest size fit.
-const mcpMemory = 192 << 20
+// Memory of a gateway process: below the soft bound the collector runs seldom, since most of what it finds is one message
+// after the other; above it, as often as it must.
+const (
+	mcpMemory  = 160 << 20
+	mcpGarbage = 400 // percent of what lives
+)
+
+func tuneMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(mcpGarbage)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(mcpMemory)
+	}
+}
 
 func newMCP() *cobra.Command {
 	var name, structured string
@@ -73,9 +86,7 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 			if err != nil {
 				return usageError("%w", err)
 			}
-			if debug.SetMemoryLimit(-1) > mcpMemory { // unless the operator set another
-				debug.SetMemoryLimit(mcpMemory)
-			}
+			tuneMemory()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			return serveStdio(ctx, g, cmd.InOrStdin(), cmd.OutOrStdout())
@@ -94,14 +105,20 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 
 // serveStdio serves the one client on the standard streams until it ends or ctx does.
 func serveStdio(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
-	lines := jsonrpc.NewLines(io.NopCloser(in), noClose{out}, jsonrpc.LineOptions{})
-	client := gateway.Client{Transport: lines}
-	if f, ok := out.(*os.File); ok {
-		client.Gone = readerGone(f)
+	client := gateway.Client{}
+	r, w := io.NopCloser(in), io.WriteCloser(noClose{out})
+	if f, ok := in.(*os.File); ok {
+		f, restore := pollable(f)
+		defer restore()
+		r = f
 	}
-	err := g.Serve(ctx, client)
-	lines.CloseWrite() // writes what is still queued
-	return err
+	if f, ok := out.(*os.File); ok {
+		f, restore := pollable(f)
+		defer restore()
+		w, client.Gone = f, readerGone(f)
+	}
+	client.Transport = jsonrpc.NewLines(r, w, jsonrpc.LineOptions{})
+	return g.Serve(ctx, client)
 }
 
 type noClose struct{ io.Writer }

@@ -10,41 +10,57 @@ import (
 // lastID finds an id that stands at the end of a message, where some writers put it.
 var lastID = regexp.MustCompile(`"id"\s*:\s*(-?[0-9]{1,20}|"[^"\\]{0,100}")\s*(,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 
-// guess tells of a message that could not be read which request it is about: the only id at its outermost level, or the one
-// at its end. A wrong guess fails a call that the same side answers, and nothing else: the answer itself is not used.
+// maxGuesses bounds the ids that one unreadable message is looked at for.
+const maxGuesses = 4
+
+// guess tells of a message that could not be read which requests it may be about: by the ids at its outermost level, also of a
+// second message on the same line, or the one at its end. A wrong guess fails a call that the same side answers, and nothing
+// else: the answer itself is not used.
 func guess(text string, err error) *BadMessage {
-	bad := &BadMessage{Err: err}
 	head := text[:min(len(text), keepHead)]
-	depth, ids := 0, 0
+	depth, method := 0, false
+	var own, requests, responses []ID
+	end := func() { // of one message on the line
+		if method {
+			requests = append(requests, own...)
+		} else {
+			responses = append(responses, own...)
+		}
+		own = nil
+	}
 	for i := 0; i < len(head); i++ {
 		switch head[i] {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			depth--
-		case '"':
-			end := stringEnd(head, i)
-			name := head[i:end]
-			i = end - 1
-			if depth != 1 {
-				continue
+			if depth--; depth == 0 {
+				end()
+				method = false
 			}
-			rest, isName := strings.CutPrefix(strings.TrimLeft(head[end:], " \t"), ":")
+		case '"':
+			after := stringEnd(head, i)
+			name := head[i:after]
+			i = after - 1
+			rest, isName := strings.CutPrefix(strings.TrimLeft(head[after:], " \t"), ":")
 			switch {
-			case isName && name == `"method"`:
-				bad.Request = true
-			case isName && name == `"id"`:
-				ids++
-				bad.ID = leadingID(strings.TrimLeft(rest, " \t"))
+			case depth != 1 || !isName:
+			case name == `"method"`:
+				method = true
+			case name == `"id"`:
+				if id := leadingID(strings.TrimLeft(rest, " \t")); !id.IsZero() && len(own)+len(responses) < maxGuesses {
+					own = append(own, id)
+				}
 			}
 		}
 	}
-	if ids > 1 {
-		bad.ID = ID{}
-	}
-	if ids == 0 {
+	end()
+	bad := &BadMessage{Err: err, IDs: responses}
+	switch {
+	case len(responses) == 0 && (method || len(requests) > 0):
+		bad.IDs, bad.Request = requests, true
+	case len(responses) == 0:
 		if m := lastID.FindStringSubmatch(text[max(0, len(text)-keepTail):]); m != nil {
-			bad.ID = leadingID(m[1])
+			bad.IDs = []ID{leadingID(m[1])}
 		}
 	}
 	return bad

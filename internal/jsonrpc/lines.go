@@ -43,10 +43,12 @@ type Lines struct {
 	in     *bufio.Reader
 	inc    io.Closer
 	out    io.WriteCloser
-	ready  []Message // the rest of a batch
-	broken error     // why reading ended, once it did
+	now    func([]byte) int // writes what needs no waiting, and tells how much that was
+	ready  []Message        // the rest of a batch
+	broken error            // why reading ended, once it did
 
 	mu      sync.Mutex
+	busy    bool // the goroutine writes
 	queue   [][]byte
 	size    int
 	closing bool
@@ -66,6 +68,7 @@ func NewLines(in io.ReadCloser, out io.WriteCloser, opt LineOptions) *Lines {
 		opt: opt, in: bufio.NewReaderSize(in, readBuffer), inc: in, out: out,
 		wake: make(chan struct{}, 1), space: make(chan struct{}), done: make(chan struct{}),
 	}
+	l.now = writeNow(out)
 	go l.write()
 	return l
 }
@@ -109,6 +112,14 @@ func (l *Lines) Read(ctx context.Context) (Message, error) {
 	}
 }
 
+func badMessage(m Message, err error) *BadMessage {
+	bad := &BadMessage{Err: err, Request: m.Method != ""}
+	if !m.ID.IsZero() {
+		bad.IDs = []ID{m.ID}
+	}
+	return bad
+}
+
 func (l *Lines) bad(bad *BadMessage) error {
 	l.opt.Stats.Bad.Add(1)
 	if errors.Is(bad, strictjson.ErrTooLarge) {
@@ -126,7 +137,7 @@ func (l *Lines) decode(text string) (Message, *BadMessage) {
 	if v.Kind() == strictjson.KindObject {
 		m, err := Decode(v)
 		if err != nil {
-			return Message{}, &BadMessage{Err: err, ID: m.ID, Request: m.Kind == Request}
+			return Message{}, badMessage(m, err)
 		}
 		return m, nil
 	}
@@ -137,7 +148,7 @@ func (l *Lines) decode(text string) (Message, *BadMessage) {
 	for _, e := range v.Elems() {
 		m, err := Decode(e)
 		if err != nil { // one bad message spoils the batch: half of it would be a guess
-			return Message{}, &BadMessage{Err: err, ID: m.ID, Request: m.Kind == Request}
+			return Message{}, badMessage(m, err)
 		}
 		batch = append(batch, m)
 	}
@@ -200,7 +211,8 @@ func (l *Lines) line() (string, error) {
 	return text, err
 }
 
-// Write hands over a message.
+// Write hands over a message. Where nothing else is under way, what the stream takes without waiting is written at once; the
+// rest is queued for the goroutine that writes. With a ctx that has ended Write never waits.
 func (l *Lines) Write(ctx context.Context, m Message) error {
 	data := append(m.Append(make([]byte, 0, 512)), '\n')
 	for {
@@ -212,11 +224,20 @@ func (l *Lines) Write(ctx context.Context, m Message) error {
 		case l.closing:
 			l.mu.Unlock()
 			return ErrClosed
-		case len(l.queue) == 0 || len(l.queue) < maxQueue && l.size+len(data) <= maxQueueSize:
+		case !l.busy && len(l.queue) == 0:
+			if data = data[l.now(data):]; len(data) == 0 {
+				l.mu.Unlock()
+				return nil
+			}
+			fallthrough
+		case len(l.queue) < maxQueue && l.size+len(data) <= maxQueueSize:
 			l.queue = append(l.queue, data)
 			l.size += len(data)
+			idle := !l.busy
 			l.mu.Unlock()
-			l.poke()
+			if idle {
+				l.poke()
+			}
 			return nil
 		}
 		space := l.space
@@ -245,13 +266,13 @@ func (l *Lines) poke() {
 	}
 }
 
-// write is the goroutine that writes the queue, so that nobody who hands a message over waits for the other side to read.
+// write is the goroutine that writes the queue.
 func (l *Lines) write() {
 	defer close(l.done)
 	for {
 		l.mu.Lock()
 		queue, end := l.queue, l.closing
-		l.queue, l.size = nil, 0
+		l.queue, l.size, l.busy = nil, 0, len(queue) > 0
 		l.freed()
 		l.mu.Unlock()
 		if len(queue) == 0 {

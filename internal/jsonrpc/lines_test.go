@@ -34,7 +34,11 @@ func transcript(t *testing.T, in string, opt LineOptions) (string, *Stats) {
 		case err == io.EOF:
 			return got.String(), stats
 		case errors.As(err, &bad):
-			fmt.Fprintf(&got, "bad id=%s request=%v\n", bad.ID.Key(), bad.Request)
+			var ids []string
+			for _, id := range bad.IDs {
+				ids = append(ids, id.Key())
+			}
+			fmt.Fprintf(&got, "bad id=%s request=%v\n", strings.Join(ids, ","), bad.Request)
 		case err != nil:
 			t.Fatal(err)
 		default:
@@ -53,9 +57,10 @@ func TestLinesRead(t *testing.T) {
 		{"a last line without end", ping("1") + "\n" + ping("2"), "1 1 ping\n1 2 ping\n", LineOptions{}},
 		{"half a last line", ping("1") + "\n" + ping("2")[:24], "1 1 ping\nbad id=2 request=false\n", LineOptions{}},
 		{"noise", "Server \x1b[32mready\n\xEF\xBB\xBF" + ping("1") + "\n" + ping("2") + "\n", "noise \"Server \\x1b[32mready\"\nnoise \"\\ufeff{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":1,\\\"method\\\":\\\"ping\\\"}\"\n1 2 ping\n", LineOptions{}},
-		{"two messages on a line", ping("1") + ping("2") + "\n" + ping("3") + "\n", "bad id= request=true\n1 3 ping\n", LineOptions{}},
+		{"two messages on a line", ping("1") + ping("2") + "\n" + ping("3") + "\n", "bad id=1,2 request=true\n1 3 ping\n", LineOptions{}},
+		{"an answer behind a notification", `{"jsonrpc":"2.0","method":"n"}{"jsonrpc":"2.0","id":9,"result":{}}` + "\n", "bad id=9 request=false\n", LineOptions{}},
 		{"a name twice", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}` + "\n" + ping("3") + "\n", "bad id=1 request=true\n1 3 ping\n", LineOptions{}},
-		{"an id twice", `{"jsonrpc":"2.0","id":1,"id":2,"result":{}}` + "\n", "bad id= request=false\n", LineOptions{}},
+		{"an id twice", `{"jsonrpc":"2.0","id":1,"id":2,"result":{}}` + "\n", "bad id=1,2 request=false\n", LineOptions{}},
 		{"NaN in an answer", `{"jsonrpc":"2.0","id":7,"result":{"a":NaN}}` + "\n", "bad id=7 request=false\n", LineOptions{}},
 		{"an inner id is not the id", `{"result":{"id":5,"a":NaN},"jsonrpc":"2.0","id":"x"}` + "\n", "bad id=\"x request=false\n", LineOptions{}},
 		{"an inner id at the end is not the id", `{"jsonrpc":"2.0","result":[NaN,{"id":5}]}` + "\n", "bad id= request=false\n", LineOptions{}},

@@ -35,15 +35,14 @@ func NewPeer(t Transport, stats *Stats) *Peer {
 }
 
 // Run reads until the transport ends, and returns why: io.EOF is the ordinary end. It gives requests and notifications to
-// hear, and messages that could not be read and are no answer to bad, one after the other: they must not wait for an answer
-// of this peer, or it never comes. When it returns all open calls have failed with [ErrClosed].
+// hear, messages that could not be read and are no answer to bad, and answers to whoever waits for them, one after the other:
+// none of these may wait for an answer of this peer, or it never comes. When it returns all open calls have failed with
+// [ErrClosed].
 func (p *Peer) Run(ctx context.Context, hear func(Message), bad func(*BadMessage)) error {
 	for {
 		m, err := p.transport.Read(ctx)
 		if unread := (*BadMessage)(nil); errors.As(err, &unread) {
-			if call := p.take(unread); call != nil {
-				call.answer <- answer{err: unread}
-			} else {
+			if !p.failAnswer(unread) {
 				bad(unread)
 			}
 			continue
@@ -57,37 +56,54 @@ func (p *Peer) Run(ctx context.Context, hear func(Message), bad func(*BadMessage
 			continue
 		}
 		if call := p.remove(m.ID); call != nil {
-			call.answer <- answer{message: m}
+			call.answered(m, nil)
 		} else {
 			p.stats.Unsolicited.Add(1)
 		}
 	}
 }
 
-// take finds the call whose answer could not be read.
-func (p *Peer) take(unread *BadMessage) *Call {
+// failAnswer fails the call whose answer could not be read.
+func (p *Peer) failAnswer(unread *BadMessage) bool {
 	if unread.Request {
-		return nil
+		return false
 	}
-	return p.remove(unread.ID)
+	found := false
+	for _, id := range unread.IDs {
+		if call := p.remove(id); call != nil {
+			call.answered(Message{}, unread)
+			found = true
+		}
+	}
+	return found
 }
 
+// remove takes a call that was sent from the open ones.
 func (p *Peer) remove(id ID) *Call {
 	key := id.Key()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call := p.open[key]
+	if call == nil || call.answered == nil {
+		return nil
+	}
 	delete(p.open, key)
 	return call
 }
 
 func (p *Peer) fail() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.end = ErrClosed
+	var open []*Call
 	for key, call := range p.open {
-		call.answer <- answer{err: ErrClosed}
-		delete(p.open, key)
+		if call.answered != nil {
+			open = append(open, call)
+			delete(p.open, key)
+		}
+	}
+	p.mu.Unlock()
+	for _, call := range open {
+		call.answered(Message{}, ErrClosed)
 	}
 }
 
@@ -96,16 +112,11 @@ type Call struct {
 	ID   ID
 	Data any // the caller's; what [Peer.Find] gives
 
-	peer   *Peer
-	answer chan answer // room for the one answer
+	peer     *Peer
+	answered func(Message, error) // nil until it is sent
 }
 
-type answer struct {
-	message Message
-	err     error
-}
-
-// Open reserves an id for a request. The caller must send it ([Call.Do]) or forget it ([Call.Forget]).
+// Open reserves an id for a request. The caller must send it ([Call.Do], [Call.Send]) or forget it ([Call.Forget]).
 func (p *Peer) Open(data any) (*Call, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +128,7 @@ func (p *Peer) Open(data any) (*Call, error) {
 	}
 	p.last++
 	id, _ := NewID(strictjson.Number(strconv.FormatInt(p.last, 10)))
-	call := &Call{ID: id, Data: data, peer: p, answer: make(chan answer, 1)}
+	call := &Call{ID: id, Data: data, peer: p}
 	p.open[id.Key()] = call
 	return call, nil
 }
@@ -130,38 +141,57 @@ func (p *Peer) Find(id ID) (*Call, bool) {
 	return call, ok
 }
 
-// Send sends the request. After an error it is forgotten.
-func (c *Call) Send(ctx context.Context, method string, params strictjson.Value, extra ...strictjson.Member) error {
+// Send sends the request. answered is called once with the answer: a response, which may carry an error; or with a
+// [*BadMessage], when an answer came but could not be read, or [ErrClosed]. It is called by the goroutine that runs the peer,
+// and not at all after an error of Send or after [Call.Forget] returned true.
+func (c *Call) Send(ctx context.Context, method string, params strictjson.Value, answered func(Message, error), extra ...strictjson.Member) error {
+	c.peer.mu.Lock()
+	c.answered = answered
+	if c.peer.end != nil {
+		c.answered = nil
+		c.peer.mu.Unlock()
+		return ErrClosed
+	}
+	c.peer.mu.Unlock()
 	err := c.peer.transport.Write(ctx, Message{Kind: Request, ID: c.ID, Method: method, Params: params, Extra: extra})
-	if err != nil {
-		c.Forget()
+	if err != nil && !c.Forget() {
+		return nil // it has been answered all the same, with the end of the connection
 	}
 	return err
 }
 
-// Wait waits for the answer: a response, which may carry an error. An answer that came but could not be read is a
-// [*BadMessage]; the end of the connection is [ErrClosed]. When ctx ends first the request is forgotten: a late answer is
-// dropped and counted.
-func (c *Call) Wait(ctx context.Context) (Message, error) {
-	select {
-	case a := <-c.answer:
-		return a.message, a.err
-	case <-ctx.Done():
-		c.Forget()
-		return Message{}, ctx.Err()
-	}
+// Forget drops the request: an answer to it is no longer expected. It returns false if there was one already.
+func (c *Call) Forget() bool {
+	c.peer.mu.Lock()
+	defer c.peer.mu.Unlock()
+	key := c.ID.Key()
+	_, open := c.peer.open[key]
+	delete(c.peer.open, key)
+	return open
 }
 
-// Do is Send and Wait.
+// Do sends the request and waits for the answer. When ctx ends first the request is forgotten: a late answer is dropped and
+// counted.
 func (c *Call) Do(ctx context.Context, method string, params strictjson.Value, extra ...strictjson.Member) (Message, error) {
-	if err := c.Send(ctx, method, params, extra...); err != nil {
+	type answer struct {
+		m   Message
+		err error
+	}
+	came := make(chan answer, 1)
+	if err := c.Send(ctx, method, params, func(m Message, err error) { came <- answer{m, err} }, extra...); err != nil {
 		return Message{}, err
 	}
-	return c.Wait(ctx)
+	select {
+	case a := <-came:
+		return a.m, a.err
+	case <-ctx.Done():
+		if c.Forget() {
+			return Message{}, ctx.Err()
+		}
+		a := <-came
+		return a.m, a.err
+	}
 }
-
-// Forget drops the request; an answer to it is no longer expected.
-func (c *Call) Forget() { c.peer.remove(c.ID) }
 
 // Notify sends a notification.
 func (p *Peer) Notify(ctx context.Context, method string, params strictjson.Value, extra ...strictjson.Member) error {

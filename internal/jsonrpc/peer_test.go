@@ -102,7 +102,7 @@ func TestPeerFailsACallWhoseAnswerIsUnreadable(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	r.raw(t, `{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1,"a":2}}`) // a bad request is not an answer
-	if b := <-r.bad; b.ID.Key() != "1" || !b.Request {
+	if b := <-r.bad; b.ID().Key() != "1" || !b.Request {
 		t.Errorf("got %v", b)
 	}
 }

@@ -27,9 +27,17 @@ var ErrStuck = errors.New("the other side does not read what it is sent")
 // BadMessage is a message that could not be read. It quotes nothing of it.
 type BadMessage struct {
 	Err error
-	ID  ID // the id it most likely carries, so that an open call need not wait; zero for none
+	IDs []ID // the ids it may carry, so that an open call need not wait; at most four
 	// Request says that it is most likely a request (true) and not a response.
 	Request bool
+}
+
+// ID returns the only id the message may carry; the zero ID if there is none or more than one.
+func (e *BadMessage) ID() ID {
+	if len(e.IDs) != 1 {
+		return ID{}
+	}
+	return e.IDs[0]
 }
 
 func (e *BadMessage) Error() string { return fmt.Sprintf("unreadable message: %v", e.Err) }

@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -120,6 +121,7 @@ func unescape(s string) string {
 
 // appendString writes s as a JSON string. U+2028 and U+2029 are escaped: some line readers end a line there.
 func appendString(dst []byte, s string) []byte {
+	dst = slices.Grow(dst, len(s)+len(s)/16+2) // a text has a line break now and then
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind is the kind of a [Value]. The zero Kind is the absence of a value.
@@ -46,7 +47,14 @@ type made struct {
 
 // String builds a string; invalid UTF-8 becomes U+FFFD.
 func String(s string) Value {
-	return Value{made: &made{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}}
+	return Value{made: &made{kind: KindString, text: valid(s)}}
+}
+
+func valid(s string) string {
+	if utf8.ValidString(s) { // much faster than looking for what to replace
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // Number builds a number from its literal, digit for digit. What is no JSON number gives the absent value.
@@ -97,7 +105,7 @@ func Object(members ...Member) Value {
 		if x.Value.Kind() == KindAbsent {
 			continue
 		}
-		x.Name = strings.ToValidUTF8(x.Name, "\uFFFD")
+		x.Name = valid(x.Name)
 		i, known := place[x.Name]
 		if place == nil {
 			i = index(m.members, x.Name)
@@ -244,7 +252,7 @@ func (v Value) With(name string, value Value) Value {
 		members = append(members[:i], members[i+1:]...)
 	}
 	if value.Kind() != KindAbsent {
-		members = append(members, Member{strings.ToValidUTF8(name, "\uFFFD"), value})
+		members = append(members, Member{valid(name), value})
 	}
 	return Value{made: &made{kind: KindObject, members: members}}
 }
