@@ -211,7 +211,8 @@ func (s *session) hear(m jsonrpc.Message) {
 // quick says that serve will wait for nothing, so that the switch to another goroutine can be saved: nobody is asked, nothing
 // is put on record first, the server runs, and what came before was sent.
 func (s *session) quick(f *flight) bool {
-	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || len(s.servers) > 1 || s.servers[0].running() == nil {
+	up := s.servers[0]
+	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || len(s.servers) > 1 || up.book.pinned() || up.running() == nil {
 		return false
 	}
 	select {
