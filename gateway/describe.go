@@ -99,7 +99,9 @@ type peerError struct {
 	message string
 }
 
-func (e *peerError) Error() string { return fmt.Sprintf("it answered with error %d, %s", e.code, Quote(e.message)) }
+func (e *peerError) Error() string {
+	return fmt.Sprintf("it answered with error %d, %s", e.code, Quote(e.message))
+}
 
 func askPeer(ctx context.Context, peer *jsonrpc.Peer, method string, params strictjson.Value) (strictjson.Value, error) {
 	call, err := peer.Open(nil)
