@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -157,4 +158,17 @@ func (e *memoryEnd) Write(ctx context.Context, m jsonrpc.Message) error {
 func (e *memoryEnd) Close() error {
 	e.once.Do(func() { close(e.ends) })
 	return nil
+}
+
+// Draft drafts what the gate should know about the tools, from their names, descriptions and schemas.
+func (o Offer) Draft() []gate.ToolLabels {
+	var labels []gate.ToolLabels
+	for _, def := range o.Definitions[PinTool] {
+		hints, _ := def.Get("annotations").Any().(map[string]any)
+		labels = append(labels, gate.Draft(gate.ToolDef{
+			Server: o.Server, Name: def.Get("name").Str(), Description: def.Get("description").Str(),
+			InputSchema: def.Get("inputSchema").Any(), Annotations: hints,
+		}))
+	}
+	return labels
 }

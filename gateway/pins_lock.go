@@ -34,7 +34,7 @@ func ReadLock(data []byte) (*Lock, error) {
 			for known, p := range s.Get(kind.section()).Members() {
 				pin := Pin{p.Get("digest").Str(), p.Get("definition")}
 				if pin.Digest != Digest(pin.Definition) || kind.nameOf(pin.Definition) != known {
-					return nil, fmt.Errorf("lock file: the %s %s of server %s: its digest is not that of the text beside it; run hearsay pin --diff", kind, Quote(known), Quote(name))
+					return nil, fmt.Errorf("lock file: the %s %s of server %s: its digest is not that of the text beside it, so one of them was edited; take the file from version control, or pin anew", kind, Quote(known), Quote(name))
 				}
 				pins.Definitions[kind][known] = pin
 			}

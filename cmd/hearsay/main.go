@@ -79,6 +79,7 @@ var commands = []func() *cobra.Command{
 	newEgress,
 	newExplain,
 	newMCP,
+	newPin,
 	newRun,
 	newUnwrap,
 	newVersion,

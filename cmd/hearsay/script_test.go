@@ -7,7 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"hearsay": main})
+	testscript.Main(m, map[string]func(){"hearsay": main, "mcp-list": mcpList})
 }
 
 // The scripts in testdata/script run the real command, one file for each thing a user does.

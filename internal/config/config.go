@@ -28,6 +28,7 @@ type File struct {
 	Approvals *Approvals `yaml:"approvals"`
 	Audit     *Audit     `yaml:"audit"`
 	Egress    *Egress    `yaml:"egress"`
+	Pins      *Pins      `yaml:"pins"`
 	Sandbox   *Sandbox   `yaml:"sandbox"`
 
 	Credentials []Credential `yaml:"credentials"`

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/gateway"
+	"github.com/seed-4e9f7b04/hearsay/internal/config"
+)
+
+func newPin() *cobra.Command {
+	var name, lockPath string
+	var diff, asJSON bool
+	var env, pass []string
+	cmd := &cobra.Command{
+		Use:   "pin [flags] -- COMMAND [ARG…]",
+		Short: "Approve what an MCP server offers, as it is now, into hearsay.lock",
+		Long: `Start an MCP server, ask it for every tool, prompt and resource template, and record them in a lock file: the text, for you to
+read, beside a digest. From then on the gateway shows and calls only what is in the file; what differs by one byte is withheld until
+you run this command again. Look first: --diff shows what would change and writes nothing.
+
+Hidden characters in a definition refuse the pin. Warnings (standard error) name tools of two servers that look alike and texts
+that speak about another server's tools. Standard output gets draft lines for the tools section of hearsay.yaml, each with its
+reason: effects and binding arguments as far as names and schemas tell them. Read them before you use them.`,
+		Example: `  hearsay pin --diff -- npx -y @modelcontextprotocol/server-memory
+  hearsay pin -- npx -y @modelcontextprotocol/server-memory
+  hearsay pin --name files -- npx -y @modelcontextprotocol/server-filesystem ~/notes > tools.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError("which server? give its command after --, such as: hearsay pin -- npx -y @modelcontextprotocol/server-memory")
+			}
+			server := gateway.Server{Command: args, Env: env, PassEnv: pass}
+			if server.Server = name; name == "" {
+				server.Server = nameOf(args)
+			}
+			return pin(cmd, []gateway.Server{server}, pinOptions{lockPath, diff, asJSON})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&name, "name", "", "what to call the server (default: from its command, as hearsay mcp does)")
+	flags.StringVar(&lockPath, "lock", "hearsay.lock", "the lock file")
+	flags.BoolVar(&diff, "diff", false, "show what differs from the lock file and write nothing; exit code 4 if something is withheld")
+	flags.BoolVar(&asJSON, "json", false, "print the differences as JSON")
+	flags.StringArrayVar(&env, "env", nil, "give the server NAME=value (repeatable)")
+	flags.StringArrayVar(&pass, "pass-env", nil, "give the server this variable of the environment (repeatable)")
+	return cmd
+}
+
+type pinOptions struct {
+	path       string
+	diff, json bool
+}
+
+// pin describes the servers, shows what differs from the lock and, unless only that was wanted, approves it.
+func pin(cmd *cobra.Command, servers []gateway.Server, opt pinOptions) error {
+	lock, err := config.ReadLock(opt.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		lock, err = &gateway.Lock{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	approved := &gateway.Lock{Servers: map[string]*gateway.ServerPins{}}
+	for name, pins := range lock.Servers {
+		approved.Servers[name] = pins
+	}
+	var drifts []gateway.Drift
+	var labels []gate.ToolLabels
+	var refused error
+	for _, server := range servers {
+		offer, err := gateway.Describe(cmd.Context(), server, nil)
+		if err != nil {
+			return err
+		}
+		drifts = append(drifts, lock.Compare(offer)...)
+		labels = append(labels, offer.Draft()...)
+		pins, err := offer.Approve()
+		if err != nil {
+			refused = errors.Join(refused, err)
+			continue
+		}
+		approved.Servers[offer.Server] = pins
+	}
+	out := cmd.OutOrStdout()
+	switch {
+	case opt.json:
+		if err := printDriftsJSON(out, drifts); err != nil {
+			return err
+		}
+	case opt.diff:
+		printDrifts(out, drifts)
+	default:
+		io.WriteString(out, config.DraftTools(labels))
+	}
+	for _, w := range approved.Warnings() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: look at this: %s\n", w)
+	}
+	switch {
+	case refused != nil:
+		return withCode(exitRefused, fmt.Errorf("not pinned: %w", refused))
+	case opt.diff:
+		for _, d := range drifts {
+			if d.Withholds() {
+				return withCode(exitVerify, nil)
+			}
+		}
+		return nil
+	}
+	if err := writeLock(opt.path, approved.Encode()); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: %s now approves %s of %d server(s); review it and keep it under version control\n", opt.path, summary(drifts), len(servers))
+	return nil
+}
+
+func summary(drifts []gateway.Drift) string {
+	count := map[string]int{}
+	for _, d := range drifts {
+		count[d.Change]++
+	}
+	var parts []string
+	for _, change := range []string{"new", "changed", "renamed", "gone"} {
+		if count[change] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[change], change))
+		}
+	}
+	if parts == nil {
+		return "the same definitions"
+	}
+	return strings.Join(parts, ", ") + " definition(s)"
+}
+
+// writeLock replaces the file in one step: a gateway that starts meanwhile reads the old one or the new one.
+func writeLock(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".hearsay.lock-*")
+	if err != nil {
+		return fmt.Errorf("writing the lock file: %w", err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("writing the lock file: %w", err)
+	}
+	return nil
+}
+
+func printDrifts(out io.Writer, drifts []gateway.Drift) {
+	if len(drifts) == 0 {
+		fmt.Fprintln(out, "nothing differs from what was approved")
+	}
+	for _, d := range drifts {
+		what := "server " + d.Server + ": " + d.Change
+		if d.Name != "" {
+			what = fmt.Sprintf("server %s: %s %s %s", d.Server, d.Change, d.Kind, gateway.Quote(d.Name))
+		}
+		if d.From != "" {
+			what += " (was " + gateway.Quote(d.From) + ")"
+		}
+		fmt.Fprintln(out, what)
+		for _, line := range d.Lines {
+			fmt.Fprintln(out, "    "+line)
+		}
+	}
+}
+
+func printDriftsJSON(out io.Writer, drifts []gateway.Drift) error {
+	type line struct {
+		Server    string   `json:"server"`
+		Change    string   `json:"change"`
+		Kind      string   `json:"kind,omitempty"`
+		Name      string   `json:"name,omitempty"`
+		From      string   `json:"from,omitempty"`
+		Withholds bool     `json:"withholds"`
+		Lines     []string `json:"lines"`
+	}
+	enc := json.NewEncoder(out)
+	for _, d := range drifts {
+		l := line{d.Server, d.Change, "", d.Name, d.From, d.Withholds(), d.Lines}
+		if d.Name != "" {
+			l.Kind = d.Kind.String()
+		}
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
