@@ -377,7 +377,7 @@ func unmatchable(schema map[string]any, a *argPattern, answer Answer) string {
 // policy builds the indexes. It works on what compiled, so that later checks can say more.
 func (c *compiler) policy() *Policy {
 	p := &Policy{
-		tools: map[toolID]*toolPolicy{}, servers: map[string]*ruleset{}, rest: &ruleset{},
+		tools: map[toolID]*toolPolicy{}, wild: map[string]*ruleset{}, servers: c.spec.Servers, rest: &ruleset{},
 		mode: c.spec.Mode, denyBare: c.spec.DenyUngrounded, version: version(c.spec),
 	}
 	if c.spec.Mode > Isolation {
@@ -388,8 +388,8 @@ func (c *compiler) policy() *Policy {
 	}
 	c.addLabels(p)
 	for _, r := range c.rules {
-		if r.pat.server != "*" && p.servers[r.pat.server] == nil {
-			p.servers[r.pat.server] = &ruleset{}
+		if r.pat.server != "*" && p.wild[r.pat.server] == nil {
+			p.wild[r.pat.server] = &ruleset{}
 		}
 		if key := (toolID{r.pat.server, r.pat.tool.lits[0]}); r.pat.tool.exact() && p.tools[key] == nil {
 			p.tools[key] = &toolPolicy{labels: ToolLabels{Server: key.server, Tool: key.tool}}
@@ -410,29 +410,32 @@ func (c *compiler) policy() *Policy {
 		if r.pat.server == "*" {
 			p.rest.add(r, nil)
 		}
-		for server, rs := range p.servers {
+		for server, rs := range p.wild {
 			if r.pat.server == "*" || r.pat.server == server {
 				rs.add(r, nil)
 			}
 		}
 	}
-	for _, src := range c.spec.Task {
-		pat, err := parsePattern(src.Text, c.spec.Servers)
-		probe := &rule{pat: pat}
-		switch _, ok := c.matched(probe); {
-		case err != nil:
-			c.refuse(src.Line, src.Text, "%v", err)
-		case len(pat.args) > 0:
-			c.refuse(src.Line, src.Text, "a task names tools, without arguments")
-		case pat.server == "*":
-			c.refuse(src.Line, src.Text, "a task names the tools of a server")
-		case !ok:
-			c.refuse(src.Line, src.Text, "matches no known tool%s", didYouMean(pat.server+"."+pat.tool.source(), c.names))
-		default:
-			p.task = append(p.task, pat)
-		}
-	}
+	c.task(p)
 	return p
+}
+
+func (c *compiler) task(p *Policy) {
+	var task []pattern
+	for _, src := range c.spec.Task {
+		pat, err := taskTool(src.Text, c.spec.Servers)
+		if err != nil {
+			c.refuse(src.Line, src.Text, "%v", err)
+			continue
+		}
+		if _, ok := c.matched(&rule{pat: pat}); !ok {
+			c.refuse(src.Line, src.Text, "matches no known tool%s", didYouMean(pat.server+"."+pat.tool.source(), c.names))
+		}
+		task = append(task, pat)
+	}
+	if len(task) > 0 {
+		p.tasks = [][]pattern{task}
+	}
 }
 
 func (c *compiler) addLabels(p *Policy) {

@@ -1,13 +1,14 @@
 package gate
 
-// Policy is a compiled [Spec]. It is immutable and safe for concurrent use. A nil Policy denies everything.
+// Policy is a compiled [Spec]. It is immutable and safe for concurrent use. A nil or zero Policy denies everything.
 type Policy struct {
 	tools    map[toolID]*toolPolicy // every tool that some rule, label or pin names
-	servers  map[string]*ruleset    // rules with wildcards, for tools of a server nobody named
+	wild     map[string]*ruleset    // by server: rules with wildcards, for tools nobody named
 	rest     *ruleset               // rules about every server
+	servers  []string               // the known ones; nil: any
 	mode     Mode
 	denyBare bool // refuse what is not grounded
-	task     []pattern
+	tasks    [][]pattern
 	problems []Problem
 	version  string
 }
@@ -24,7 +25,7 @@ type toolPolicy struct {
 
 // Decide judges one call in one session. It keeps neither.
 func (p *Policy) Decide(c Call, s State) Decision {
-	if p == nil {
+	if p == nil || p.rest == nil {
 		return Decision{Answer: Deny, Reason: NoRule, Text: "There is no policy."}
 	}
 	t, rs := p.lookup(c.Server, c.Tool)
@@ -43,7 +44,7 @@ func (p *Policy) lookup(server, tool string) (*toolPolicy, *ruleset) {
 	if t := p.tools[toolID{server, tool}]; t != nil {
 		return t, &t.rules
 	}
-	if rs := p.servers[server]; rs != nil {
+	if rs := p.wild[server]; rs != nil {
 		return unknownTool, rs
 	}
 	return unknownTool, p.rest

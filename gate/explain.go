@@ -27,7 +27,7 @@ type Considered struct {
 // Explain decides a call and says why. It does not change what [Policy.Decide] says.
 func (p *Policy) Explain(c Call, s State) Explanation {
 	e := Explanation{Decision: p.Decide(c, s)}
-	if p == nil {
+	if p == nil || p.rest == nil {
 		return e
 	}
 	t, rs := p.lookup(c.Server, c.Tool)

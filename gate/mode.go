@@ -1,9 +1,15 @@
 package gate
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
 // restrict takes away from what the rules gave: what the task does not need, and after untrusted content was read what
 // nobody vouches for. It never gives.
 func (p *Policy) restrict(d Decision, c *Call, s *State, t *toolPolicy) Decision {
-	if (p.mode == Filter || len(p.task) > 0) && !p.inTask(c) {
+	if !p.inTask(c) {
 		return Decision{Answer: Deny, Reason: NotInTask, Text: "The task named beforehand does not use this tool."}
 	}
 	if !s.Tainted() {
@@ -46,11 +52,44 @@ func (d Decision) cut(a Answer, reason Reason, text string) Decision {
 	return d
 }
 
+// inTask reports whether every task that was named uses the tool; in the mode [Filter] without a task none does.
 func (p *Policy) inTask(c *Call) bool {
-	for i := range p.task {
-		if p.task[i].server == c.Server && p.task[i].tool.match(c.Tool) {
-			return true
+	if p.mode == Filter && len(p.tasks) == 0 {
+		return false
+	}
+	for _, task := range p.tasks {
+		if !slices.ContainsFunc(task, func(t pattern) bool { return t.server == c.Server && t.tool.match(c.Tool) }) {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+// ForTask gives the policy of a task: the same, but for tools that the task does not use, which are denied. Tools are
+// named as in rules, without arguments. A task of a task can only narrow it.
+func (p *Policy) ForTask(tools ...string) (*Policy, error) {
+	var task []pattern
+	for _, tool := range tools {
+		pat, err := taskTool(tool, p.servers)
+		if err != nil {
+			return nil, fmt.Errorf("task: %s: %w", tool, err)
+		}
+		task = append(task, pat)
+	}
+	narrow := *p
+	narrow.tasks = append(slices.Clip(p.tasks), task)
+	return &narrow, nil
+}
+
+// taskTool reads one tool of a task.
+func taskTool(src string, servers []string) (pattern, error) {
+	pat, err := parsePattern(src, servers)
+	switch {
+	case err != nil:
+	case len(pat.args) > 0:
+		err = errors.New("a task names tools, without arguments")
+	case pat.server == "*":
+		err = errors.New("a task names the tools of a server")
+	}
+	return pat, err
 }

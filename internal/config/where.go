@@ -1,9 +1,12 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // DefaultPath is the file that is read where none is named: hearsay/hearsay.yaml in the user's configuration folder. It is
@@ -39,4 +42,19 @@ func StateDir() (string, error) {
 		return "", fmt.Errorf("the folder for the state, %s, must be a folder with mode 0700, it is %v", dir, info.Mode())
 	}
 	return dir, nil
+}
+
+// TaskFile is the name, in the folder of the state, of the list that hearsay task keeps: a tool on each line.
+const TaskFile = "task"
+
+// NamedTask gives the tools that hearsay task named; none where nothing was.
+func NamedTask(stateDir string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(stateDir, TaskFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the task: %w", err)
+	}
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' }), nil
 }
