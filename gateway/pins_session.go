@@ -30,15 +30,18 @@ type book struct {
 	mu       sync.Mutex
 	first    map[PinKind]map[string]string // the digest that was seen first in this session
 	standing map[PinKind]map[string]Standing
-	read     *link // the running server whose whole list of tools was read
+	read     map[PinKind]*link // the running server whose whole list of the kind was read
+
+	reading chan struct{} // held while a list is read
 }
 
 func newBook(pins Pins, s Server) *book {
 	pins.AllowDrift = pins.AllowDrift || s.Trust == FirstParty
-	return &book{pins: pins, server: s.Server, launch: s.Command, first: map[PinKind]map[string]string{}, standing: map[PinKind]map[string]Standing{}}
+	return &book{pins: pins, server: s.Server, launch: s.Command, first: map[PinKind]map[string]string{}, standing: map[PinKind]map[string]Standing{},
+		read: map[PinKind]*link{}, reading: make(chan struct{}, 1)}
 }
 
-// withheld is one definition that a list does not show, and why.
+// withheld is one definition that a list does not show, for the first time, and why.
 type withheld struct {
 	kind     PinKind
 	name     string
@@ -46,7 +49,8 @@ type withheld struct {
 }
 
 // show takes out of a list what a person did not approve, or what is not what the server said before: a definition that changes
-// after a client has looked at it is how a server gets a harmless one approved and another one used.
+// after a client has looked at it is how a server gets a harmless one approved and another one used. It returns what it took out
+// that it had not taken out before.
 func (b *book) show(method string, result strictjson.Value) (strictjson.Value, []withheld) {
 	at := slices.IndexFunc(pinKinds, func(k PinKind) bool { return k.method() == method })
 	list := strictjson.Value{}
@@ -67,16 +71,17 @@ func (b *book) show(method string, result strictjson.Value) (strictjson.Value, [
 		if b.standing[kind] == nil {
 			b.standing[kind] = map[string]Standing{}
 		}
-		if len(b.standing[kind]) < maxDefinitions {
+		before, known := b.standing[kind][name]
+		if known || len(b.standing[kind]) < maxDefinitions {
 			b.standing[kind][name] = standing
 		}
 		if b.passes(standing) {
 			kept = append(kept, def)
-		} else {
+		} else if !known || before != standing {
 			out = append(out, withheld{kind, name, standing})
 		}
 	}
-	if len(out) == 0 {
+	if len(kept) == list.Len() {
 		return result, nil
 	}
 	return result.With(kind.section(), strictjson.Array(kept...)), out
@@ -118,11 +123,13 @@ func (b *book) refuses(kind PinKind, name string) error {
 	standing, known := b.standing[kind][name]
 	switch {
 	case !known && b.pinned():
-		return fmt.Errorf("the %s %s of server %s was not approved: hearsay pin --diff shows what is new", kind, Quote(name), b.server)
+		return fmt.Errorf("the %s %s of server %s was not approved; hearsay pin --diff shows what is new", kind, Quote(name), b.server)
 	case !known || b.passes(standing):
 		return nil
+	case b.pinned() && standing == Changed:
+		return fmt.Errorf("the %s %s of server %s is withheld: it changed since it was approved; hearsay pin --diff shows how", kind, Quote(name), b.server)
 	case b.pinned():
-		return fmt.Errorf("the %s %s of server %s is withheld, it is %s since it was approved: hearsay pin --diff shows how", kind, Quote(name), b.server, standing)
+		return fmt.Errorf("the %s %s of server %s is withheld: it was not there when the server was approved; hearsay pin --diff shows it", kind, Quote(name), b.server)
 	}
 	return fmt.Errorf("the %s %s of server %s is withheld: the server changed its definition within this session", kind, Quote(name), b.server)
 }
@@ -155,25 +162,26 @@ func (up *upstream) readDefinitions(f *flight, kind PinKind) error {
 	if err != nil {
 		return err
 	}
-	up.book.mu.Lock()
-	read := up.book.read == l
-	up.book.mu.Unlock()
-	if read {
+	b := up.book
+	select {
+	case b.reading <- struct{}{}:
+		defer func() { <-b.reading }()
+	case <-f.ctx.Done():
+		return f.ctx.Err()
+	}
+	if b.read[kind] == l {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, greetFor)
 	defer cancel()
-	for _, kind := range []PinKind{PinTool, kind} {
-		if err := l.list(ctx, kind, f.Params.Get("_meta").Without("progressToken"), func(page strictjson.Value) {
-			_, out := up.book.show(kind.method(), page)
-			up.tellWithheld(out)
-		}); err != nil {
-			return fmt.Errorf("server %s was pinned, and cannot be checked: %w", up.name(), err)
-		}
+	err = l.list(ctx, kind, f.Params.Get("_meta").Without("progressToken"), func(page strictjson.Value) {
+		_, out := b.show(kind.method(), page)
+		up.tellWithheld(out)
+	})
+	if err != nil {
+		return fmt.Errorf("server %s was pinned, and cannot be checked: %w", up.name(), err)
 	}
-	up.book.mu.Lock()
-	up.book.read = l
-	up.book.mu.Unlock()
+	b.read[kind] = l
 	return nil
 }
 

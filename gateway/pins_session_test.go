@@ -125,7 +125,7 @@ func TestPinnedServer(t *testing.T) {
 	fresh := `{"name":"fresh","inputSchema":{}}`
 	peer := serve(Pins{Lock: lock}, "srv", drifted, `{"name":"t","inputSchema":{}}`, fresh)
 	// A client that calls without looking first: the gateway looks.
-	for name, want := range map[string]string{"weather": "it is changed since it was approved", "fresh": "it is new since it was approved", "never": "was not approved", "t": "default"} {
+	for name, want := range map[string]string{"weather": "it changed since it was approved", "fresh": "it was not there when the server was approved", "never": "was not approved", "t": "default"} {
 		if got := callTool(t, peer, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-4e9f7b04/hearsay/gateway"
+	"github.com/seed-4e9f7b04/hearsay/internal/config"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 )
 
@@ -35,8 +37,8 @@ func tuneMemory() {
 }
 
 func newMCP() *cobra.Command {
-	var name, structured string
-	var trusted, instructions, verbose bool
+	var name, structured, lock string
+	var trusted, instructions, allowNew, verbose bool
 	var env, pass []string
 	cmd := &cobra.Command{
 		Use:   "mcp [flags] -- COMMAND [ARG…]",
@@ -75,12 +77,20 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 					return usageError("--env wants NAME=value")
 				}
 			}
+			pins := gateway.Pins{AllowNew: allowNew}
+			if lock != "" {
+				var err error
+				if pins.Lock, err = config.ReadLock(lock); err != nil {
+					return withCode(exitRefused, fmt.Errorf("%w (hearsay pin writes it)", err))
+				}
+			}
 			level := slog.LevelInfo
 			if verbose {
 				level = slog.LevelDebug
 			}
 			g, err := gateway.NewGateway(gateway.Options{
 				Servers: []gateway.Server{server},
+				Pins:    pins,
 				Log:     slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})),
 			})
 			if err != nil {
@@ -96,6 +106,8 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 	flags.StringVar(&name, "name", "", "what to call the server in frames and logs (default: from its command)")
 	flags.StringVar(&structured, "structured", "fold", "structuredContent: fold it into the framed text, defang it in place, or pass it")
 	flags.BoolVar(&instructions, "frame-instructions", false, "pass the server's instructions on, framed (default: dropped; hosts put them into the system prompt)")
+	flags.StringVar(&lock, "lock", "", "show and call only what this file approves; hearsay pin writes it")
+	flags.BoolVar(&allowNew, "allow-new", false, "with --lock: also show what the server did not offer when it was approved")
 	flags.BoolVar(&trusted, "first-party", false, "you vouch for this server: pass its messages as they are, unframed")
 	flags.StringArrayVar(&env, "env", nil, "give the server NAME=value (repeatable)")
 	flags.StringArrayVar(&pass, "pass-env", nil, "give the server this variable of the environment (repeatable)")
