@@ -28,13 +28,12 @@ type unasked struct {
 	mu      sync.Mutex
 	asked   map[string]*asked    // its open requests to the client, by the key of its id
 	tokens  map[string]taskToken // of requests that became tasks, by the key of our own token
-	changes map[string]*change
+	changes changes
 }
 
 func (fs *unasked) init() {
 	fs.talk, fs.news = bucket{burst: 500, rate: 100}, bucket{burst: 2000, rate: 500}
-	fs.asked, fs.changes = map[string]*asked{}, map[string]*change{}
-	fs.tokens = map[string]taskToken{}
+	fs.asked, fs.tokens, fs.changes.told = map[string]*asked{}, map[string]taskToken{}, map[string]*change{}
 }
 
 // taskToken is a progress token of the client that outlives its request.

@@ -191,45 +191,51 @@ func (l *link) keepToken(f *flight) {
 	l.tokens[f.call.ID.Key()] = taskToken{f.progress, f.Params.Get("name").Str()}
 }
 
-// change is a thing that changed a moment ago.
-type change struct {
-	last    jsonrpc.Message
-	waiting bool // one more is to be told when the gap is over
+// changes tells each thing that changed at once, and then not again before a gap is over.
+type changes struct {
+	mu   sync.Mutex
+	told map[string]*change
 }
 
-// changed tells the client at once that something changed, and then not again before the gap is over.
+// change is a thing that was told a moment ago.
+type change struct{ again func() } // what is to be told when the gap is over; nil = nothing
+
+// tell calls deliver now, or when the gap is over; of several in one gap the last. false: too many things change.
+func (c *changes) tell(key string, deliver func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if told := c.told[key]; told != nil {
+		told.again = deliver
+		return true
+	}
+	if len(c.told) >= maxChanges {
+		return false
+	}
+	c.told[key] = new(change)
+	time.AfterFunc(changeGap, func() { c.over(key) })
+	deliver()
+	return true
+}
+
+func (c *changes) over(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told := c.told[key]
+	if told.again == nil {
+		delete(c.told, key)
+		return
+	}
+	time.AfterFunc(changeGap, func() { c.over(key) })
+	told.again()
+	told.again = nil
+}
+
+// changed tells the client that something changed.
 func (l *link) changed(m jsonrpc.Message, about About, mapped func(strictjson.Value) strictjson.Value) {
 	key := m.Method + "\n" + m.Params.Get("uri").Str() + "\n" + string(m.Params.Get("_meta").Get(metaSubscription).Append(nil))
-	l.mu.Lock()
-	if c := l.changes[key]; c != nil {
-		c.last, c.waiting = m, true
-		l.mu.Unlock()
-		return
-	}
-	if len(l.changes) >= maxChanges {
-		l.mu.Unlock()
+	if !l.changes.tell(key, func() { l.pass(m, about, mapped) }) {
 		l.up.s.counts.flood.Add(1)
-		return
 	}
-	l.changes[key] = &change{last: m}
-	l.mu.Unlock()
-	l.pass(m, about, mapped)
-	var over func()
-	over = func() {
-		l.mu.Lock()
-		c := l.changes[key]
-		waiting := c.waiting
-		c.waiting = false
-		if !waiting {
-			delete(l.changes, key)
-		}
-		l.mu.Unlock()
-		if waiting && l.up.s.ctx.Err() == nil {
-			l.pass(c.last, about, mapped)
-			time.AfterFunc(changeGap, over)
-		}
-	}
-	time.AfterFunc(changeGap, over)
 }
 
 // bucket bounds a rate: burst at once, then rate a second.
