@@ -28,6 +28,7 @@ var imports = map[string][]string{
 	"internal/broker":     {"egress"},
 	"egress/proxy":        {"egress", "audit", "internal/broker"},
 	"internal/jsonrpc":    {"internal/strictjson"},
+	"internal/streamhttp": {"internal/strictjson", "internal/jsonrpc"},
 	"gateway":             {"envelope", "screen", "gate", "audit", "internal/strictjson", "internal/approve", "internal/jsonrpc"},
 	"replay":              {"envelope", "screen", "gate", "gateway", "egress"},
 	"internal/config":     {"*"}, // all but replay and cmd

@@ -1,0 +1,611 @@
+package streamhttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Bounds of a client.
+const (
+	maxInFlight  = 256             // requests that wait for the server
+	maxInbox     = 256             // messages that wait for the reader
+	headerWait   = 5 * time.Minute // until the server answers with a header: long tools answer late
+	closeWait    = 2 * time.Second // what Close gives the goodbye
+	minRetry     = 100 * time.Millisecond
+	maxRetry     = 30 * time.Second
+	maxResumes   = 8 // in a row without a new event
+	maxIgnored   = 64 << 10
+	endpointWait = 10 * time.Second // for the first event of an HTTP+SSE server
+)
+
+// ClientOptions are the options of [NewClient].
+type ClientOptions struct {
+	// URL of the server's MCP endpoint, http or https.
+	URL string
+	// Transport carries the requests; it dials, and it adds credentials. nil means http.DefaultTransport.
+	Transport http.RoundTripper
+	// Header is set on each request. It is the operator's; nothing of a client of ours is ever in it.
+	Header http.Header
+	// SSE speaks HTTP+SSE of 2024-11-05 from the start, instead of finding out.
+	SSE bool
+	// Params gives further headers for a modern request, see [ParamHeaders]; may be nil.
+	Params func(m jsonrpc.Message) http.Header
+	JSON   strictjson.Limits
+	Stats  *jsonrpc.Stats
+}
+
+// Client is a [jsonrpc.Transport] to one server.
+type Client struct {
+	opt    ClientOptions
+	http   http.Client
+	ctx    context.Context
+	cancel context.CancelFunc
+	inbox  chan incoming
+	slots  chan struct{} // one for each request in flight
+	order  chan outgoing
+	work   sync.WaitGroup
+
+	opening sync.Mutex // held while the stream of an HTTP+SSE server is opened
+	opened  bool
+
+	mu       sync.Mutex // guards all below
+	session  string
+	version  string // negotiated, older era
+	endpoint string // where messages go: URL, or what an HTTP+SSE server named
+	sse      bool
+	ended    error
+	cancels  map[string]context.CancelFunc // of each request in flight, by id
+	modern   map[string]bool               // which of them are modern
+}
+
+type incoming struct {
+	m   jsonrpc.Message
+	err error
+}
+
+// outgoing is a message to be sent in order, or the mark behind the last one.
+type outgoing struct {
+	m    jsonrpc.Message
+	last chan struct{}
+}
+
+// NewClient makes a transport to the server. Nothing is sent before the first message.
+func NewClient(opt ClientOptions) (*Client, error) {
+	u, err := url.Parse(opt.URL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		return nil, fmt.Errorf("%q is not an http or https URL without a user", opt.URL)
+	}
+	if opt.Stats == nil {
+		opt.Stats = new(jsonrpc.Stats)
+	}
+	if opt.JSON.MaxBytes == 0 {
+		opt.JSON.MaxBytes = strictjson.DefaultMaxBytes
+	}
+	c := &Client{
+		opt: opt, endpoint: opt.URL, sse: opt.SSE,
+		inbox: make(chan incoming, maxInbox), slots: make(chan struct{}, maxInFlight), order: make(chan outgoing, maxInbox),
+		cancels: map[string]context.CancelFunc{}, modern: map[string]bool{},
+		http: http.Client{
+			Transport:     opt.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.work.Go(c.sendInOrder)
+	return c, nil
+}
+
+// Read returns the next message of the server.
+func (c *Client) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case in := <-c.inbox:
+		return in.m, in.err
+	default:
+	}
+	select {
+	case in := <-c.inbox:
+		return in.m, in.err
+	case <-ctx.Done():
+		return jsonrpc.Message{}, ctx.Err()
+	case <-c.ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ended != nil {
+			return jsonrpc.Message{}, c.ended
+		}
+		return jsonrpc.Message{}, io.EOF
+	}
+}
+
+// Write hands over a message. Requests go out at once, each on a connection of its own; notifications and answers one after
+// the other. A request that fails gets its answer from [Client.Read]: an error in our words.
+func (c *Client) Write(ctx context.Context, m jsonrpc.Message) error {
+	if c.ctx.Err() != nil {
+		return jsonrpc.ErrClosed
+	}
+	if m.Kind != jsonrpc.Request {
+		if m.Method == "notifications/cancelled" && c.cancelModern(m.Params.Get("requestId")) {
+			return nil // closing the stream is how a modern request is cancelled
+		}
+		select {
+		case c.order <- outgoing{m: m}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.ctx.Done():
+			return jsonrpc.ErrClosed
+		}
+	}
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.ctx.Done():
+		return jsonrpc.ErrClosed
+	}
+	reqCtx, cancel := context.WithCancelCause(c.ctx)
+	c.mu.Lock()
+	c.cancels[m.ID.Key()] = func() { cancel(context.Canceled) }
+	if versionOf(m) != "" {
+		c.modern[m.ID.Key()] = true
+	}
+	c.mu.Unlock()
+	c.work.Go(func() {
+		defer func() {
+			cancel(nil)
+			c.mu.Lock()
+			delete(c.cancels, m.ID.Key())
+			delete(c.modern, m.ID.Key())
+			c.mu.Unlock()
+			<-c.slots
+		}()
+		timer := time.AfterFunc(headerWait, func() { cancel(context.DeadlineExceeded) })
+		c.request(reqCtx, m, timer)
+	})
+	return nil
+}
+
+func (c *Client) cancelModern(id strictjson.Value) bool {
+	key, ok := jsonrpc.NewID(id)
+	if !ok {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.modern[key.Key()] {
+		return false
+	}
+	c.cancels[key.Key()]()
+	return true
+}
+
+// Close ends the session at the server and stops reading and writing.
+func (c *Client) Close() error {
+	ctx, cancel := context.WithTimeout(c.ctx, closeWait)
+	defer cancel()
+	c.flush(ctx)
+	c.mu.Lock()
+	session, endpoint := c.session, c.endpoint
+	c.session = ""
+	for _, stop := range c.cancels {
+		stop()
+	}
+	c.mu.Unlock()
+	if session != "" && ctx.Err() == nil {
+		if req, err := http.NewRequestWithContext(ctx, http.MethodDelete, endpoint, nil); err == nil {
+			c.stamp(req.Header)
+			req.Header.Set(headerSession, session)
+			if resp, err := c.http.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		}
+	}
+	c.cancel()
+	c.work.Wait()
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// flush waits until what was handed over before is sent.
+func (c *Client) flush(ctx context.Context) {
+	last := make(chan struct{})
+	select {
+	case c.order <- outgoing{last: last}:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-last:
+	case <-ctx.Done():
+	}
+}
+
+// end makes every later Read and Write fail with err.
+func (c *Client) end(err error) {
+	c.mu.Lock()
+	if c.ended == nil {
+		c.ended = err
+	}
+	c.session = ""
+	c.mu.Unlock()
+	c.cancel()
+}
+
+func (c *Client) sendInOrder() {
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case o := <-c.order:
+			if o.last != nil {
+				close(o.last)
+				continue
+			}
+			resp, err := c.post(c.ctx, o.m)
+			if err != nil {
+				continue // the peer hears of a broken server by the requests that fail
+			}
+			io.CopyN(io.Discard, resp.Body, maxIgnored)
+			resp.Body.Close()
+			if o.m.Method == "notifications/initialized" && resp.StatusCode/100 == 2 && !c.usesSSE() {
+				c.work.Go(c.listen)
+			}
+		}
+	}
+}
+
+func (c *Client) usesSSE() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sse
+}
+
+// stamp sets the headers that every request of this client carries, and no others.
+func (c *Client) stamp(h http.Header) {
+	for name, values := range c.opt.Header {
+		h[name] = values
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != "" {
+		h.Set(headerSession, c.session)
+	}
+	if c.version != "" {
+		h.Set(headerVersion, c.version)
+	}
+}
+
+func (c *Client) post(ctx context.Context, m jsonrpc.Message) (*http.Response, error) {
+	c.mu.Lock()
+	endpoint := c.endpoint
+	c.mu.Unlock()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(m.Append(nil)))
+	if err != nil {
+		return nil, err
+	}
+	c.stamp(req.Header)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if version := versionOf(m); version != "" && m.Kind == jsonrpc.Request {
+		modernHeaders(req.Header, m, version)
+		if c.opt.Params != nil {
+			for name, values := range c.opt.Params(m) {
+				req.Header[name] = values
+			}
+		}
+	}
+	return c.http.Do(req)
+}
+
+// request sends a request and sees to it that an answer to it reaches the reader, whatever happens. headers runs out when the
+// server has not begun to answer in time.
+func (c *Client) request(ctx context.Context, m jsonrpc.Message, headers *time.Timer) {
+	if c.usesSSE() {
+		if err := c.openSSE(); err != nil {
+			c.fail(m.ID, "the server's event stream could not be opened")
+			return
+		}
+	}
+	resp, err := c.post(ctx, m)
+	headers.Stop()
+	if err != nil {
+		c.fail(m.ID, reasonOf(ctx, err))
+		return
+	}
+	defer resp.Body.Close()
+	if m.Method == "initialize" && !c.usesSSE() && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusBadRequest) {
+		if c.fallBack(ctx, m, resp) {
+			return
+		}
+	}
+	switch {
+	case resp.StatusCode == http.StatusNotFound && c.hasSession():
+		c.fail(m.ID, "the server no longer knows the session")
+		c.end(jsonrpc.ErrClosed)
+	case resp.StatusCode/100 != 2:
+		c.refused(resp, m)
+	case c.usesSSE():
+		io.CopyN(io.Discard, resp.Body, maxIgnored) // the answer comes on the stream
+	default:
+		c.accepted(ctx, resp, m)
+	}
+}
+
+func reasonOf(ctx context.Context, err error) string {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, context.DeadlineExceeded):
+		return "the server did not answer in time"
+	case cause != nil:
+		return "the request was cancelled"
+	}
+	var uerr *url.Error
+	if errors.As(err, &uerr) {
+		err = uerr.Err // without the URL, which may carry a secret of the operator's
+	}
+	return "the server could not be reached: " + err.Error()
+}
+
+func (c *Client) hasSession() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session != ""
+}
+
+// refused handles a status that is no success. A JSON-RPC error for this request is the server's answer; anything else is none.
+func (c *Client) refused(resp *http.Response, m jsonrpc.Message) {
+	if mediaType(resp) == "application/json" {
+		if answer, err := c.readMessage(resp.Body); err == nil && answer.Kind == jsonrpc.Response && answer.ID.Key() == m.ID.Key() {
+			c.deliver(answer)
+			return
+		}
+	}
+	c.fail(m.ID, fmt.Sprintf("the server answered with HTTP status %d", resp.StatusCode))
+}
+
+func (c *Client) accepted(ctx context.Context, resp *http.Response, m jsonrpc.Message) {
+	if m.Method == "initialize" {
+		c.mu.Lock()
+		c.session = resp.Header.Get(headerSession)
+		c.mu.Unlock()
+	}
+	switch mediaType(resp) {
+	case "application/json":
+		answer, err := c.readMessage(resp.Body)
+		switch {
+		case err != nil:
+			c.bad(m.ID, err)
+		case answer.Kind != jsonrpc.Response || answer.ID.Key() != m.ID.Key():
+			c.deliver(answer) // for another request, or not an answer at all: the peer drops and counts it
+			c.fail(m.ID, "the server answered something else")
+		default:
+			c.answered(m, answer)
+		}
+	case "text/event-stream":
+		c.follow(ctx, resp, m)
+	default:
+		c.fail(m.ID, "the server's answer is neither JSON nor an event stream")
+	}
+}
+
+// answered delivers the answer to m, taking note of what was negotiated.
+func (c *Client) answered(m, answer jsonrpc.Message) {
+	if m.Method == "initialize" {
+		c.mu.Lock()
+		c.version = answer.Result.Get("protocolVersion").Str()
+		c.mu.Unlock()
+	}
+	c.deliver(answer)
+}
+
+// follow reads the stream that answers m, and takes it up again where the server allows that.
+func (c *Client) follow(ctx context.Context, resp *http.Response, m jsonrpc.Message) {
+	var last string
+	retry := time.Second
+	resumes := 0
+	for {
+		done := false
+		// How the stream ended does not matter: it is taken up again or the request has failed.
+		readEvents(resp.Body, c.opt.JSON.MaxBytes, func(e event, err error) bool {
+			if e.hasID {
+				last, resumes = e.id, 0
+			}
+			if e.retry > 0 {
+				retry = min(max(e.retry, minRetry), maxRetry)
+			}
+			msg, err := c.eventMessage(e, err)
+			switch {
+			case err != nil:
+				var bad *jsonrpc.BadMessage
+				if errors.As(err, &bad) && !bad.Request && bad.ID.Key() == m.ID.Key() {
+					done = true
+				}
+				c.put(incoming{err: err})
+			case msg.Kind == 0:
+			case msg.Kind == jsonrpc.Response && msg.ID.Key() == m.ID.Key():
+				c.answered(m, msg)
+				done = true
+			default:
+				c.deliver(msg)
+			}
+			return !done && c.ctx.Err() == nil
+		})
+		resp.Body.Close()
+		if done {
+			return
+		}
+		if ctx.Err() != nil {
+			c.fail(m.ID, "the request was cancelled")
+			return
+		}
+		if last == "" || versionOf(m) != "" || resumes >= maxResumes {
+			c.fail(m.ID, "the server's stream ended before its answer")
+			return
+		}
+		next := c.resume(ctx, last, retry, &resumes)
+		if next == nil {
+			c.fail(m.ID, "the server's stream ended before its answer")
+			return
+		}
+		resp = next
+	}
+}
+
+// resume asks for the rest of a stream until the server gives it; nil when it will not.
+func (c *Client) resume(ctx context.Context, last string, retry time.Duration, tries *int) *http.Response {
+	for *tries < maxResumes && sleep(ctx, retry) {
+		*tries++
+		resp, err := c.get(ctx, last)
+		if err != nil {
+			continue
+		}
+		if resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream" {
+			return resp
+		}
+		resp.Body.Close()
+		if resp.StatusCode/100 == 4 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// listen keeps the stream open on which an older server sends what belongs to no request.
+func (c *Client) listen() {
+	var last string
+	retry := time.Second
+	for failures := 0; c.ctx.Err() == nil && failures < maxResumes; failures++ {
+		resp, err := c.get(c.ctx, last)
+		if err == nil && resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream" {
+			readEvents(resp.Body, c.opt.JSON.MaxBytes, func(e event, err error) bool {
+				failures = 0
+				if e.hasID {
+					last = e.id
+				}
+				if e.retry > 0 {
+					retry = min(max(e.retry, minRetry), maxRetry)
+				}
+				c.deliverEvent(e, err)
+				return c.ctx.Err() == nil
+			})
+		}
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusNotFound {
+				c.end(jsonrpc.ErrClosed) // the session is gone
+				return
+			}
+			if resp.StatusCode != http.StatusOK {
+				return // the server has no such stream
+			}
+		}
+		if !sleep(c.ctx, min(retry<<failures, maxRetry)) {
+			return
+		}
+	}
+}
+
+func (c *Client) get(ctx context.Context, lastEvent string) (*http.Response, error) {
+	c.mu.Lock()
+	endpoint := c.endpoint
+	c.mu.Unlock()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.stamp(req.Header)
+	req.Header.Set("Accept", "text/event-stream")
+	if lastEvent != "" {
+		req.Header.Set(headerLastEvent, lastEvent)
+	}
+	return c.http.Do(req)
+}
+
+// eventMessage reads the message of an event; the zero message for an event that carries none.
+func (c *Client) eventMessage(e event, err error) (jsonrpc.Message, error) {
+	if err != nil {
+		return jsonrpc.Message{}, jsonrpc.TooLarge(e.data)
+	}
+	if (e.name != "" && e.name != "message") || e.data == "" {
+		return jsonrpc.Message{}, nil
+	}
+	return jsonrpc.DecodeText(e.data, c.opt.JSON)
+}
+
+func (c *Client) deliverEvent(e event, err error) {
+	m, err := c.eventMessage(e, err)
+	switch {
+	case err != nil:
+		c.put(incoming{err: err})
+	case m.Kind != 0:
+		c.deliver(m)
+	}
+}
+
+func (c *Client) readMessage(body io.Reader) (jsonrpc.Message, error) {
+	data, err := io.ReadAll(io.LimitReader(body, int64(c.opt.JSON.MaxBytes)+1))
+	if err != nil {
+		return jsonrpc.Message{}, err
+	}
+	if len(data) > c.opt.JSON.MaxBytes {
+		return jsonrpc.Message{}, strictjson.ErrTooLarge
+	}
+	return jsonrpc.DecodeText(strings.TrimSpace(string(data)), c.opt.JSON)
+}
+
+// bad delivers what could not be read as the answer to the request it was read for.
+func (c *Client) bad(id jsonrpc.ID, err error) {
+	c.opt.Stats.Bad.Add(1)
+	if errors.Is(err, strictjson.ErrTooLarge) {
+		c.opt.Stats.TooLarge.Add(1)
+	}
+	var bad *jsonrpc.BadMessage
+	if errors.As(err, &bad) {
+		err = bad.Err
+	}
+	c.put(incoming{err: &jsonrpc.BadMessage{Err: err, ID: id}})
+}
+
+// fail answers the request with an error in our words.
+func (c *Client) fail(id jsonrpc.ID, text string) {
+	c.deliver(jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(jsonrpc.CodeInternal, text, strictjson.Value{})})
+}
+
+func (c *Client) deliver(m jsonrpc.Message) { c.put(incoming{m: m}) }
+
+func (c *Client) put(in incoming) {
+	select {
+	case c.inbox <- in:
+	case <-c.ctx.Done():
+	}
+}
+
+func mediaType(resp *http.Response) string {
+	t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return t
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

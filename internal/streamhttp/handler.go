@@ -1,0 +1,512 @@
+package streamhttp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// HandlerOptions are the options of [NewHandler].
+type HandlerOptions struct {
+	// Connect serves one session until its transport ends. It runs in a goroutine of the handler's.
+	Connect func(ctx context.Context, s *Session) error
+	// Authenticate names who sends the request; false refuses it with 401. It runs behind the checks of Host and Origin.
+	Authenticate func(*http.Request) (principal string, ok bool)
+	// Hosts are the values of the Host header that are answered, Origins those of Origin; a request without Origin comes from no
+	// browser and passes. Loopback names, with any port, are in both.
+	Hosts, Origins []string
+	// Versions are the protocol versions that are spoken, oldest first.
+	Versions []string
+	JSON     strictjson.Limits
+	// MaxSessions bounds the sessions of all clients; 0 means 256.
+	MaxSessions int
+	Log         *slog.Logger
+}
+
+// Handler serves MCP clients of both eras on one path.
+type Handler struct {
+	opt  HandlerOptions
+	work sync.WaitGroup
+	stop chan struct{}
+
+	mu       sync.Mutex // guards all below
+	closed   bool
+	sessions map[string]*Session // older era, by id
+	modern   map[string]*Session // by principal
+}
+
+// Waits of a handler.
+const (
+	streamAfter = 2 * time.Second  // an answer that takes longer comes as an event stream
+	beat        = 20 * time.Second // a comment, so that nothing in between takes a quiet stream for a dead one
+	sweepEvery  = time.Minute
+)
+
+// NewHandler makes a handler. Close ends its sessions.
+func NewHandler(opt HandlerOptions) (*Handler, error) {
+	if opt.Connect == nil || opt.Authenticate == nil || len(opt.Versions) == 0 {
+		return nil, errors.New("a handler needs Connect, Authenticate and Versions")
+	}
+	if opt.MaxSessions == 0 {
+		opt.MaxSessions = 256
+	}
+	if opt.JSON.MaxBytes == 0 {
+		opt.JSON.MaxBytes = strictjson.DefaultMaxBytes
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Handler{opt: opt, stop: make(chan struct{}), sessions: map[string]*Session{}, modern: map[string]*Session{}}
+	h.work.Go(h.sweep)
+	return h, nil
+}
+
+// Close ends every session and waits for what serves them.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return
+	}
+	h.closed = true
+	close(h.stop)
+	for _, s := range h.all() {
+		s.Close()
+	}
+	h.mu.Unlock()
+	h.work.Wait()
+}
+
+// all is called with mu held.
+func (h *Handler) all() []*Session {
+	var all []*Session
+	for _, s := range h.sessions {
+		all = append(all, s)
+	}
+	for _, s := range h.modern {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (h *Handler) sweep() {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case now := <-ticker.C:
+			h.mu.Lock()
+			all := h.all()
+			h.mu.Unlock()
+			for _, s := range all {
+				if s.idle(now) {
+					s.Close()
+				}
+			}
+		}
+	}
+}
+
+// connect starts a session and what serves it.
+func (h *Handler) connect(id, principal string) (*Session, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errors.New("the gateway is stopping")
+	}
+	if s, ok := h.modern[principal]; ok && id == "" {
+		return s, nil
+	}
+	if len(h.sessions)+len(h.modern) >= h.opt.MaxSessions {
+		return nil, errors.New("too many sessions are open")
+	}
+	s := newSession(id, principal)
+	if id == "" {
+		h.modern[principal] = s
+	} else {
+		h.sessions[id] = s
+	}
+	h.work.Go(func() {
+		err := h.opt.Connect(s.ctx, s)
+		s.Close()
+		h.mu.Lock()
+		if id == "" {
+			delete(h.modern, principal)
+		} else {
+			delete(h.sessions, id)
+		}
+		h.mu.Unlock()
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) {
+			h.opt.Log.Warn("a session ended", "principal", principal, "error", err)
+		}
+	})
+	return s, nil
+}
+
+// find gives the session of the older era that the request names. One of another principal does not exist.
+func (h *Handler) find(r *http.Request, principal string) *Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sessions[r.Header.Get(headerSession)]
+	if s == nil || s.Principal != principal || s.ctx.Err() != nil {
+		return nil
+	}
+	return s
+}
+
+// ServeHTTP answers POST, GET and DELETE.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if reason := h.guard(r); reason != "" {
+		http.Error(w, reason, http.StatusForbidden)
+		return
+	}
+	principal, ok := h.opt.Authenticate(r)
+	if !ok {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "A bearer token is needed: Authorization: Bearer TOKEN, TOKEN being what the gateway's token file holds.", http.StatusUnauthorized)
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		h.post(w, r, principal)
+	case http.MethodGet:
+		h.get(w, r, principal)
+	case http.MethodDelete:
+		s := h.find(r, principal)
+		if s == nil {
+			http.Error(w, "No such session.", http.StatusNotFound)
+			return
+		}
+		s.Close()
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		http.Error(w, "This path takes GET, POST and DELETE.", http.StatusMethodNotAllowed)
+	}
+}
+
+// failure answers with a JSON-RPC error.
+func failure(w http.ResponseWriter, status int, id jsonrpc.ID, code int, text string, data strictjson.Value) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	idValue := id.Value()
+	if id.IsZero() {
+		idValue = strictjson.Null()
+	}
+	v := strictjson.Object(
+		strictjson.Member{Name: "jsonrpc", Value: strictjson.String("2.0")},
+		strictjson.Member{Name: "id", Value: idValue},
+		strictjson.Member{Name: "error", Value: jsonrpc.NewError(code, text, data)})
+	w.Write(v.Append(nil))
+}
+
+func (h *Handler) post(w http.ResponseWriter, r *http.Request, principal string) {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		http.Error(w, "The body must be application/json.", http.StatusUnsupportedMediaType)
+		return
+	}
+	wantsJSON, wantsStream := accepts(r, "application/json"), accepts(r, "text/event-stream")
+	if !wantsJSON && !wantsStream {
+		http.Error(w, "Accept must name application/json and text/event-stream.", http.StatusNotAcceptable)
+		return
+	}
+	m, ok := h.read(w, r)
+	if !ok {
+		return
+	}
+	s, ok := h.sessionFor(w, r, principal, m)
+	if !ok {
+		return
+	}
+	s.enter()
+	defer s.leave()
+	if m.Kind != jsonrpc.Request {
+		if err := s.accept(r.Context(), m); err != nil {
+			http.Error(w, "The session has ended.", http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	x, own, err := s.begin(m)
+	if err != nil {
+		failure(w, http.StatusBadRequest, m.ID, jsonrpc.CodeInvalidRequest, err.Error(), strictjson.Value{})
+		return
+	}
+	if err := s.accept(r.Context(), own); err != nil {
+		s.abandon(x)
+		failure(w, http.StatusServiceUnavailable, m.ID, jsonrpc.CodeInternal, "the session has ended", strictjson.Value{})
+		return
+	}
+	if s.Modern() {
+		defer s.abandon(x)
+	}
+	if m.Method == "initialize" {
+		w.Header().Set(headerSession, s.ID)
+	}
+	h.answer(w, r, s, x, wantsJSON, wantsStream)
+}
+
+// read reads the message of a POST.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) (jsonrpc.Message, bool) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opt.JSON.MaxBytes)))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			failure(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes", large.Limit), strictjson.Value{})
+		}
+		return jsonrpc.Message{}, false
+	}
+	text := strings.TrimSpace(string(data))
+	if strings.HasPrefix(text, "[") {
+		failure(w, http.StatusBadRequest, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "batches are not supported: send each message by itself", strictjson.Value{})
+		return jsonrpc.Message{}, false
+	}
+	m, err := jsonrpc.DecodeText(text, h.opt.JSON)
+	if err != nil {
+		var bad *jsonrpc.BadMessage
+		errors.As(err, &bad)
+		code := jsonrpc.CodeInvalidRequest
+		if errors.Is(err, strictjson.ErrSyntax) {
+			code = jsonrpc.CodeParse
+		}
+		failure(w, http.StatusBadRequest, bad.ID, code, err.Error(), strictjson.Value{})
+		return jsonrpc.Message{}, false
+	}
+	return m, true
+}
+
+// sessionFor finds or starts the session the message belongs to, and checks what the headers say about the message.
+func (h *Handler) sessionFor(w http.ResponseWriter, r *http.Request, principal string, m jsonrpc.Message) (*Session, bool) {
+	header := r.Header.Get(headerVersion)
+	if inBody := versionOf(m); inBody != "" || header >= Modern || m.Method == "server/discover" {
+		if !h.modernHeadersAgree(w, r, m, header, inBody) {
+			return nil, false
+		}
+		s, err := h.connect("", principal)
+		if err != nil {
+			failure(w, http.StatusServiceUnavailable, m.ID, jsonrpc.CodeInternal, err.Error(), strictjson.Value{})
+		}
+		return s, err == nil
+	}
+	if header != "" && !slices.Contains(h.opt.Versions, header) {
+		failure(w, http.StatusBadRequest, m.ID, jsonrpc.CodeInvalidRequest, "the protocol version of the header is not supported", strictjson.Value{})
+		return nil, false
+	}
+	if r.Header.Get(headerSession) == "" {
+		if m.Kind != jsonrpc.Request || m.Method != "initialize" {
+			failure(w, http.StatusBadRequest, m.ID, jsonrpc.CodeInvalidRequest, "the header Mcp-Session-Id is missing: send initialize first", strictjson.Value{})
+			return nil, false
+		}
+		s, err := h.connect(rand.Text(), principal)
+		if err != nil {
+			failure(w, http.StatusServiceUnavailable, m.ID, jsonrpc.CodeInternal, err.Error(), strictjson.Value{})
+		}
+		return s, err == nil
+	}
+	s := h.find(r, principal)
+	if s == nil {
+		failure(w, http.StatusNotFound, m.ID, jsonrpc.CodeInvalidRequest, "no such session: it ended, or never was; send initialize", strictjson.Value{})
+		return nil, false
+	}
+	return s, true
+}
+
+// modernHeadersAgree refuses a message whose headers say something else than its body: an intermediary that looks at one and a
+// server that looks at the other would judge two different requests.
+func (h *Handler) modernHeadersAgree(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, header, inBody string) bool {
+	mismatch := func(text string) bool {
+		failure(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, text, strictjson.Value{})
+		return false
+	}
+	if m.Kind == jsonrpc.Request {
+		switch {
+		case header == "":
+			return mismatch("the header MCP-Protocol-Version is missing")
+		case inBody == "":
+			failure(w, http.StatusBadRequest, m.ID, jsonrpc.CodeInvalidParams, "params._meta lacks "+metaVersion, strictjson.Value{})
+			return false
+		case header != inBody:
+			return mismatch("the header MCP-Protocol-Version is not the version in the body")
+		}
+	}
+	if !slices.Contains(h.opt.Versions, header) || header < Modern {
+		var supported []strictjson.Value
+		for _, v := range h.opt.Versions {
+			supported = append(supported, strictjson.String(v))
+		}
+		failure(w, http.StatusBadRequest, m.ID, codeUnsupportedVersion, "the protocol version is not supported", strictjson.Object(
+			strictjson.Member{Name: "requested", Value: strictjson.String(header)},
+			strictjson.Member{Name: "supported", Value: strictjson.Array(supported...)}))
+		return false
+	}
+	if m.Kind != jsonrpc.Request {
+		return true
+	}
+	if got := r.Header.Get(headerMethod); got != m.Method {
+		return mismatch("the header Mcp-Method is missing or not the method in the body")
+	}
+	if want, ok := nameOf(m); ok {
+		got, valid := decodeHeader(r.Header.Get(headerName))
+		if !valid || got != want || r.Header.Get(headerName) == "" {
+			return mismatch("the header Mcp-Name is missing or not the name in the body")
+		}
+	}
+	return true
+}
+
+// answer writes what the exchange has to say: as JSON where the answer is all there is and comes soon, as an event stream otherwise.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, s *Session, x *exchange, wantsJSON, wantsStream bool) {
+	holder := x.stream.take()
+	if wantsJSON {
+		wait := streamAfter
+		if !wantsStream {
+			wait = time.Hour
+		}
+		events, _, more := x.stream.next(r.Context(), holder, 0, wait)
+		if !wantsStream { // what is not the answer has no place
+			for more && r.Context().Err() == nil {
+				events, _, more = x.stream.next(r.Context(), holder, 0, wait)
+			}
+			events = events[max(0, len(events)-1):]
+		}
+		if !more && len(events) == 1 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(statusOf(s, events[0]))
+			w.Write(events[0])
+			return
+		}
+		if r.Context().Err() != nil || (!more && len(events) == 0) {
+			if len(events) == 0 && r.Context().Err() == nil {
+				failure(w, http.StatusServiceUnavailable, x.client, jsonrpc.CodeInternal, "the session ended before the answer", strictjson.Value{})
+			}
+			return
+		}
+	}
+	h.writeStream(w, r, s, x.stream, holder, 0)
+}
+
+// statusOf gives the HTTP status of an answer: modern errors of the protocol have their own.
+func statusOf(s *Session, message []byte) int {
+	if !s.Modern() || len(message) > 64<<10 {
+		return http.StatusOK
+	}
+	v, err := strictjson.Parse(message, strictjson.Limits{})
+	if err != nil {
+		return http.StatusOK
+	}
+	switch code, _ := jsonrpc.ErrorCode(v.Get("error")); code {
+	case jsonrpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	case codeHeaderMismatch, codeHeaderMismatch - 1, codeUnsupportedVersion, jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// writeStream writes a stream out as events from number at on, until it ends, the client goes, or another request takes it.
+func (h *Handler) writeStream(w http.ResponseWriter, r *http.Request, s *Session, st *stream, holder, at int) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	out := http.NewResponseController(w)
+	if out.Flush() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	var buf []byte
+	for more := true; more; {
+		var events [][]byte
+		events, at, more = st.next(ctx, holder, at, beat)
+		if len(events) == 0 && more {
+			if _, err := io.WriteString(w, ": still here\n\n"); err != nil || out.Flush() != nil {
+				return
+			}
+			continue
+		}
+		for _, e := range events {
+			id := ""
+			if !s.Modern() {
+				id = st.id + "-" + strconv.Itoa(at)
+			}
+			at++
+			buf = appendEvent(buf[:0], id, e)
+			if _, err := w.Write(buf); err != nil {
+				return
+			}
+		}
+		if len(events) > 0 && out.Flush() != nil {
+			return
+		}
+		st.sent(at)
+		if cap(buf) > 1<<20 {
+			buf = nil
+		}
+	}
+}
+
+// get opens the listening stream of a session of the older era, or takes up a stream that broke.
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, principal string) {
+	if r.Header.Get(headerVersion) >= Modern || r.Header.Get(headerSession) == "" {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "There is no stream without a session.", http.StatusMethodNotAllowed)
+		return
+	}
+	if !accepts(r, "text/event-stream") {
+		http.Error(w, "Accept must name text/event-stream.", http.StatusNotAcceptable)
+		return
+	}
+	s := h.find(r, principal)
+	if s == nil {
+		http.Error(w, "No such session.", http.StatusNotFound)
+		return
+	}
+	s.enter()
+	defer s.leave()
+	st, at := s.listen, s.listen.unsent()
+	if last := r.Header.Get(headerLastEvent); last != "" {
+		id, number, _ := strings.Cut(last, "-")
+		n, err := strconv.Atoi(number)
+		if st = s.resumable(id); st == nil || err != nil || n < 0 {
+			http.Error(w, "No such event: its stream is over, or never was.", http.StatusNotFound)
+			return
+		}
+		at = n + 1
+	}
+	h.writeStream(w, r, s, st, st.take(), at)
+}
+
+func accepts(r *http.Request, want string) bool {
+	for _, value := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(value, ",") {
+			t, params, err := mime.ParseMediaType(strings.TrimSpace(part))
+			if err != nil || params["q"] == "0" {
+				continue
+			}
+			kind, _, _ := strings.Cut(want, "/")
+			if t == want || t == kind+"/*" || t == "*/*" {
+				return true
+			}
+		}
+	}
+	return false
+}
