@@ -10,7 +10,7 @@ func DecodeText(text string, lim strictjson.Limits) (Message, error) {
 	}
 	m, err := Decode(v)
 	if err != nil {
-		return Message{}, &BadMessage{Err: err, ID: m.ID, Request: m.Kind == Request}
+		return Message{}, badMessage(m, err)
 	}
 	return m, nil
 }

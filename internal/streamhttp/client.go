@@ -428,7 +428,7 @@ func (c *Client) follow(ctx context.Context, resp *http.Response, m jsonrpc.Mess
 			switch {
 			case err != nil:
 				var bad *jsonrpc.BadMessage
-				if errors.As(err, &bad) && !bad.Request && bad.ID.Key() == m.ID.Key() {
+				if errors.As(err, &bad) && !bad.Request && bad.ID().Key() == m.ID.Key() {
 					done = true
 				}
 				c.put(incoming{err: err})
@@ -574,7 +574,7 @@ func (c *Client) bad(id jsonrpc.ID, err error) {
 	if errors.As(err, &bad) {
 		err = bad.Err
 	}
-	c.put(incoming{err: &jsonrpc.BadMessage{Err: err, ID: id}})
+	c.put(incoming{err: &jsonrpc.BadMessage{Err: err, IDs: []jsonrpc.ID{id}}})
 }
 
 // fail answers the request with an error in our words.

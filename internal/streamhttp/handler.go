@@ -287,7 +287,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (jsonrpc.Message,
 		if errors.Is(err, strictjson.ErrSyntax) {
 			code = jsonrpc.CodeParse
 		}
-		failure(w, http.StatusBadRequest, bad.ID, code, err.Error(), strictjson.Value{})
+		failure(w, http.StatusBadRequest, bad.ID(), code, err.Error(), strictjson.Value{})
 		return jsonrpc.Message{}, false
 	}
 	return m, true
