@@ -3,6 +3,7 @@ package egress
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -236,6 +237,24 @@ func TestUnknownOwnAddressesRefuse(t *testing.T) {
 	d := &Dialer{Policy: mustPolicy(t, PolicyOptions{Allow: []string{"*"}}), Own: func() ([]netip.Prefix, error) { return nil, errors.New("no netlink") }}
 	if e := d.Judge(t.Context(), mustTarget(t, "93.184.215.14:443"), nil); e.Allowed || e.Err == nil || e.Reason != ReasonOwnUnknown {
 		t.Errorf("%+v", e)
+	}
+}
+
+func TestOwnNetworks(t *testing.T) {
+	addrs := []net.Addr{
+		&net.IPNet{IP: net.ParseIP("203.0.113.5"), Mask: net.CIDRMask(24, 32)},
+		&net.IPNet{IP: net.ParseIP("2001:db8::5"), Mask: net.CIDRMask(64, 128)},
+	}
+	ordinary, err := appendOwn(nil, addrs, false)
+	if err != nil || fmt.Sprint(ordinary) != "[203.0.113.5/32 2001:db8::5/128]" {
+		t.Errorf("an ordinary interface: %v %v", ordinary, err)
+	}
+	loopback, err := appendOwn(nil, addrs, true)
+	if err != nil || fmt.Sprint(loopback) != "[203.0.113.0/24 2001:db8::5/128]" {
+		t.Errorf("a loopback interface: %v %v", loopback, err)
+	}
+	if got, err := appendOwn(nil, []net.Addr{&net.TCPAddr{}}, false); err == nil {
+		t.Errorf("an address of another type: %v", got)
 	}
 }
 

@@ -107,29 +107,44 @@ func (c dnsConfig) exchange(ctx context.Context, name string, qtype dnsmessage.T
 	return reply{}, netip.AddrPort{}, last
 }
 
-// try asks one server: UDP, and TCP when the answer was cut or the server does not keep the case that guards against spoofing.
+// try asks one server: over UDP, and over TCP when the answer was cut or the server does not keep the letter case.
 func (c dnsConfig) try(ctx context.Context, server netip.AddrPort, name string, qtype dnsmessage.Type) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	msg, err := askOnce(ctx, "udp", server, name, qtype, true)
+	ask := asking{network: "udp", edns: true, mixed: true}
+	msg, err := ask.once(ctx, server, name, qtype)
 	if code := rcodeError(0); errors.As(err, &code) &&
 		(dnsmessage.RCode(code) == dnsmessage.RCodeFormatError || dnsmessage.RCode(code) == dnsmessage.RCodeNotImplemented) {
-		msg, err = askOnce(ctx, "udp", server, name, qtype, false) // a server from before EDNS
+		ask.edns = false // a server from before EDNS
+		msg, err = ask.once(ctx, server, name, qtype)
 	}
-	if errors.Is(err, errTruncated) || errors.Is(err, errCase) {
-		msg, err = askOnce(ctx, "tcp", server, name, qtype, true)
+	lostCase := errors.Is(err, errCase)
+	if lostCase || errors.Is(err, errTruncated) {
+		ask.network = "tcp"
+		msg, err = ask.once(ctx, server, name, qtype)
+	}
+	if err != nil && lostCase { // neither: the id and the port have to do
+		ask.network, ask.mixed = "udp", false
+		msg, err = ask.once(ctx, server, name, qtype)
 	}
 	return msg, err
 }
 
-// askOnce sends one question from a fresh port, with a random id and random letter case, and reads its answer.
-func askOnce(ctx context.Context, network string, server netip.AddrPort, name string, qtype dnsmessage.Type, edns bool) (reply, error) {
-	q, packed, err := newQuestion(name, qtype, edns)
+// asking is how a question is put.
+type asking struct {
+	network string
+	edns    bool
+	mixed   bool // in random letter case
+}
+
+// once sends one question from a fresh port and reads its answer.
+func (a asking) once(ctx context.Context, server netip.AddrPort, name string, qtype dnsmessage.Type) (reply, error) {
+	q, packed, err := a.question(name, qtype)
 	if err != nil {
 		return reply{}, err
 	}
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, server.String())
+	conn, err := d.DialContext(ctx, a.network, server.String())
 	if err != nil {
 		return reply{}, cause(err)
 	}
@@ -139,7 +154,7 @@ func askOnce(ctx context.Context, network string, server netip.AddrPort, name st
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if network == "tcp" {
+	if a.network == "tcp" {
 		return q.overTCP(conn, packed)
 	}
 	return q.overUDP(conn, packed)
@@ -187,14 +202,14 @@ type question struct {
 	asked dnsmessage.Question
 }
 
-// newQuestion packs a question. The letter case of the name is random (draft-vixie-dnsext-dns0x20): with the id and the port
-// one more thing that an off-path spoofer has to guess.
-func newQuestion(name string, qtype dnsmessage.Type, edns bool) (question, []byte, error) {
+// question packs a question with a random id. The letter case of the name is random too (draft-vixie-dnsext-dns0x20): with the
+// id and the port one more thing that an off-path spoofer has to guess.
+func (a asking) question(name string, qtype dnsmessage.Type) (question, []byte, error) {
 	random := make([]byte, 2+len(name))
 	rand.Read(random)
 	mixed := []byte(name + ".")
 	for i, c := range []byte(name) {
-		if 'a' <= c && c <= 'z' && random[2+i]&1 == 1 {
+		if a.mixed && 'a' <= c && c <= 'z' && random[2+i]&1 == 1 {
 			mixed[i] = c - 'a' + 'A'
 		}
 	}
@@ -205,7 +220,7 @@ func newQuestion(name string, qtype dnsmessage.Type, edns bool) (question, []byt
 	q := question{id: binary.BigEndian.Uint16(random), name: name, asked: dnsmessage.Question{Name: qname, Type: qtype, Class: dnsmessage.ClassINET}}
 	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{ID: q.id, RecursionDesired: true})
 	err = errors.Join(b.StartQuestions(), b.Question(q.asked))
-	if edns {
+	if a.edns {
 		var h dnsmessage.ResourceHeader
 		err = errors.Join(err, h.SetEDNS0(ednsSize, dnsmessage.RCodeSuccess, false), b.StartAdditionals(), b.OPTResource(h, dnsmessage.OPTResource{}))
 	}

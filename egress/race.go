@@ -12,6 +12,8 @@ import (
 // attemptDelay is the Connection Attempt Delay of RFC 8305 section 5.
 const attemptDelay = 250 * time.Millisecond
 
+var errNoAddress = errors.New("no address was tried")
+
 // race tries addresses as RFC 8305 says: families in turn, IPv6 first, the next one after a failure or attemptDelay. All are
 // tried until one connects or ctx ends; the losers are closed before race returns. The error names each address.
 func race(ctx context.Context, addrs []netip.AddrPort, dial func(context.Context, netip.AddrPort) (net.Conn, error)) (net.Conn, error) {
@@ -71,8 +73,8 @@ func race(ctx context.Context, addrs []netip.AddrPort, dial func(context.Context
 			}
 		}
 	}
-	if err := ctx.Err(); err != nil && len(failures) == 0 {
-		failures = append(failures, err)
+	if len(failures) == 0 {
+		failures = append(failures, errNoAddress, ctx.Err())
 	}
 	return nil, errors.Join(failures...)
 }

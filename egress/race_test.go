@@ -125,6 +125,9 @@ func TestRaceEndsWithItsContext(t *testing.T) {
 		if _, err := race(ctx, addrPorts("1.1.1.1"), f.dial); !errors.Is(err, context.Canceled) || len(f.began) > 0 {
 			t.Errorf("%v after dialling %v", err, f.began)
 		}
+		if conn, err := race(t.Context(), nil, f.dial); err == nil {
+			t.Errorf("no address at all: %v", conn)
+		}
 	})
 }
 

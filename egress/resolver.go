@@ -131,6 +131,9 @@ func (r *Resolver) Lookup(ctx context.Context, name string) (Answers, error) {
 		return a, nil
 	}
 	done := r.calls.DoChan(name, func() (any, error) {
+		if a, ok := r.cached(name); ok { // kept by the call before, since this caller looked
+			return a, nil
+		}
 		// The question outlives a caller that gives up, since others may wait for the same answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
 		defer cancel()

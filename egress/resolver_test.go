@@ -57,6 +57,7 @@ func TestLookup(t *testing.T) {
 		{name: "a cut answer is asked again over TCP", record: &dnstest.Record{Truncate: true, ManyRecords: 60}, want: "60 addresses"},
 		{name: "more addresses than are judged", record: &dnstest.Record{Truncate: true, ManyRecords: maxAddrs + 1}, reason: ReasonTooMany},
 		{name: "a server that does not keep the case is asked over TCP", record: &dnstest.Record{LowerCase: true, Addrs: []string{"93.184.215.14"}}, want: "93.184.215.14"},
+		{name: "one that has no TCP either is asked in lower case", record: &dnstest.Record{LowerCase: true, DropTCP: true, Addrs: []string{"93.184.215.14"}}, want: "93.184.215.14"},
 		{name: "a guess with another id is thrown away", record: &dnstest.Record{WrongID: true, Addrs: []string{"93.184.215.14"}}, want: "93.184.215.14"},
 		{name: "an answer to another question is thrown away", record: &dnstest.Record{WrongName: true, Addrs: []string{"93.184.215.14"}}, want: "93.184.215.14"},
 		{name: "a server from before EDNS", record: &dnstest.Record{NoEDNS: true, Addrs: []string{"93.184.215.14"}}, want: "93.184.215.14"},
@@ -310,7 +311,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 }
 
 func FuzzReadAnswer(f *testing.F) {
-	q, _, err := newQuestion("host.example", dnsmessage.TypeA, true)
+	q, _, err := asking{edns: true, mixed: true}.question("host.example", dnsmessage.TypeA)
 	if err != nil {
 		f.Fatal(err)
 	}

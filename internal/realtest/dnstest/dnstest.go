@@ -32,6 +32,7 @@ type Record struct {
 	Truncate    bool             // over UDP: no answers and the TC bit
 	Drop        bool             // no answer at all
 	DropUDP     bool
+	DropTCP     bool
 	LowerCase   bool // the question is echoed in lower case
 	WrongID     bool // a guess with another id comes before the answer
 	WrongName   bool // an answer to another question comes before the answer
@@ -198,7 +199,7 @@ func (s *Server) answer(packet []byte, tcp bool) [][]byte {
 	switch {
 	case !known:
 		r.RCode = dnsmessage.RCodeNameError
-	case r.Drop, r.DropUDP && !tcp:
+	case r.Drop, r.DropUDP && !tcp, r.DropTCP && tcp:
 		return nil
 	case r.NoEDNS && edns:
 		r = Record{RCode: dnsmessage.RCodeFormatError, NoQuestion: true}
