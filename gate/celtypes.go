@@ -15,7 +15,7 @@ import (
 
 const (
 	sessionType = "hearsay.session"
-	argsType    = "args"
+	argsType    = "@args" // a name no condition can write, nor those of its fields
 )
 
 // schemaTypes gives CEL the types of the arguments of one tool, from its input schema, so that a misspelt argument or a
