@@ -76,6 +76,8 @@ var commands = []func() *cobra.Command{
 	newApprove,
 	newAudit,
 	newCheck,
+	newDemo,
+	newDemoServer,
 	newEgress,
 	newExplain,
 	newHook,
