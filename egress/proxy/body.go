@@ -295,6 +295,9 @@ func (s *stream) readLine(limit int) ([]byte, error) {
 			if end == 0 || b[end-1] != '\r' {
 				return nil, errLineEnd
 			}
+			if end >= limit {
+				return nil, errTooLarge
+			}
 			if bytes.IndexByte(b[:end-1], '\r') >= 0 {
 				return nil, errBareCR
 			}
