@@ -17,11 +17,8 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/egress"
 )
 
-// goodbyeTime and goodbyeBytes bound how long a refused client may go on sending while it reads why.
-const (
-	goodbyeTime  = 2 * time.Second
-	goodbyeBytes = 256 << 10
-)
+// goodbyeTime bounds how long a refused client may go on sending while it reads why.
+const goodbyeTime = 2 * time.Second
 
 // conn is one client connection, from its first byte to its line in the log.
 type conn struct {
@@ -292,5 +289,5 @@ func (c *conn) goodbye() {
 		return
 	}
 	c.guard.begin(goodbyeTime)
-	_, _ = io.CopyN(io.Discard, onlyReader{c.in.Conn}, goodbyeBytes)
+	_, _ = io.Copy(io.Discard, onlyReader{c.in.Conn})
 }

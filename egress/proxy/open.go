@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 
 	"github.com/seed-4e9f7b04/hearsay/egress"
@@ -70,7 +71,11 @@ func (c *conn) tunnel(t egress.Target, o opener) {
 	c.guard.begin(c.srv.opts.Limits.Idle)
 	first := func() error {
 		if !o.judged && !helloFirst {
-			if r := c.firstWords(t); r != "" {
+			r, err := c.firstWords(t)
+			if err != nil {
+				return err
+			}
+			if r != "" {
 				c.refuseInside(t, r, o)
 				return errRefused
 			}
@@ -124,20 +129,28 @@ func (c *conn) hello(t egress.Target) egress.Reason {
 }
 
 // firstWords holds what a client says first on a port where anything may be spoken, until it is known whether it is TLS.
-func (c *conn) firstWords(t egress.Target) egress.Reason {
+// An end of input is no error: the relay meets it again.
+func (c *conn) firstWords(t egress.Target) (egress.Reason, error) {
 	if len(c.in.buffered()) == 0 {
-		if err := c.in.fill(readSize); err != nil {
-			return "" // an end or a fault of the connection, which the relay meets again
+		if err := c.in.fill(readSize); err == io.EOF {
+			return "", nil
+		} else if err != nil {
+			return "", err
 		}
 	}
 	if c.in.buffered()[0] != 0x16 {
-		return ""
+		return "", nil
 	}
 	h, err := c.in.readHello()
-	if err != nil {
-		return "" // not a hello after all, whatever it is: no server takes it for one
+	switch {
+	case err == errHello:
+		return "", nil // no server takes it for one either
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
+		return "", nil // what never becomes one
+	case err != nil:
+		return "", err
 	}
-	return c.judgeHello(t, h)
+	return c.judgeHello(t, h), nil
 }
 
 // judgeHello compares a ClientHello with the target of its tunnel.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -22,7 +23,8 @@ type joint struct {
 	splice         *spliceSet
 
 	mu    sync.Mutex
-	quiet int // directions that deliver nothing any more
+	quiet int      // directions that deliver nothing any more
+	reset net.Conn // the side whose reset a write has met
 }
 
 // run moves bytes until both directions have ended, and closes both connections. Each direction ends on its own: an end of
@@ -58,6 +60,9 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 		err = relay(dst, src, moved, j.splice)
 	}
 	var w writeError
+	if err == nil && j.wasReset(src) {
+		err = syscall.ECONNRESET
+	}
 	switch {
 	case err == nil:
 		if closeWrite(dst) != nil {
@@ -66,6 +71,9 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 		j.fallQuiet()
 		return nil
 	case errors.As(err, &w):
+		if errors.Is(err, syscall.ECONNRESET) {
+			j.markReset(dst)
+		}
 		j.fallQuiet()
 		_, _ = io.Copy(io.Discard, onlyReader{src})
 		return err
@@ -74,6 +82,19 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 	abort(dst)
 	abort(src)
 	return err
+}
+
+// markReset notes a reset that a write has met: the kernel tells it once, and a read that comes later sees an orderly end.
+func (j *joint) markReset(side net.Conn) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reset = side
+}
+
+func (j *joint) wasReset(side net.Conn) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.reset == side
 }
 
 // fallQuiet notes that a direction delivers nothing any more.
