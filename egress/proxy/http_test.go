@@ -184,7 +184,9 @@ func TestClosedKeptConnection(t *testing.T) {
 
 // TestAnswerBeforeBody: the far side has heard enough, and the client must hear so although it is still sending.
 func TestAnswerBeforeBody(t *testing.T) {
-	_, hc, url := web(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "enough", http.StatusRequestEntityTooLarge) })
+	_, hc, url := web(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "enough", http.StatusRequestEntityTooLarge)
+	})
 	resp, err := hc.Post(url, "", io.LimitReader(neverending('x'), 50<<20))
 	if err != nil {
 		t.Fatal(err)
