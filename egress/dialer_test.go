@@ -99,7 +99,7 @@ func TestDialGoesWhereItJudged(t *testing.T) {
 	}
 	conn.Close()
 	later := *d
-	for _, o := range []PolicyOptions{{}, {Allow: []string{"*:*"}}, {Allow: []string{"*:*"}, Deny: []string{"127.0.0.2"}, Inward: map[string][]string{"*.host.example": {"127.0.0.2"}}}} {
+	for _, o := range []PolicyOptions{{Inward: map[string][]string{"*.host.example": {"127.0.0.2"}}}, {Allow: []string{"*:*"}}, {Allow: []string{"*:*"}, Deny: []string{"127.0.0.2"}, Inward: map[string][]string{"*.host.example": {"127.0.0.2"}}}} {
 		later.Policy = mustPolicy(t, o)
 		if conn, err := later.Connect(t.Context(), e, nil); !errors.As(err, &denied) {
 			t.Errorf("under later rules %+v: %v %v", o, conn, err)

@@ -84,6 +84,9 @@ func TestRace(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if took := time.Since(f.start); took > 6*time.Second {
+					t.Errorf("took %v: the losers were waited for", took)
+				}
 				if got := conn.(*fakeConn).name; got != c.want {
 					t.Errorf("%s won", got)
 				}

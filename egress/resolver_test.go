@@ -124,6 +124,18 @@ func TestQuestionsAreHardToGuess(t *testing.T) {
 	}
 }
 
+// An answer over UDP that does not keep the random case may be a guess, even if all else is right.
+func TestOtherCaseIsNotBelieved(t *testing.T) {
+	dns := dnstest.Start(t)
+	dns.Set("host-with-many-letters.example", dnstest.Record{LowerCase: true, Addrs: []string{"93.184.215.14"}})
+	if _, err := testResolver(t, dns.Addr).Lookup(t.Context(), "host-with-many-letters.example"); err != nil {
+		t.Fatal(err)
+	}
+	if _, overTCP := dns.Asked("host-with-many-letters.example"); overTCP != 2 {
+		t.Errorf("%d questions over TCP", overTCP)
+	}
+}
+
 func TestNextServerIsAsked(t *testing.T) {
 	broken, works := dnstest.Start(t), dnstest.Start(t)
 	broken.Set("host.example", dnstest.Record{RCode: dnsmessage.RCodeServerFailure})

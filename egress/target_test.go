@@ -178,10 +178,20 @@ func TestParseURL(t *testing.T) {
 		"", "example.com", "//example.com/", "/path", "http:example.com", "http:/example.com", "http:///example.com", "ftp://example.com/",
 		"http://a@example.com/", "http://example.com\\@evil.example/", "http://127.0.0.1#@example.com/", "http://exa mple.com/",
 		"http://example.com/\r\nHost: x", "http://example.com/a b", "http://127.1/", "http://example.com:/", "http://%65xample.com/",
-		"http://[::1", "http://ex\x00ample.com/", " http://example.com/", "https://example.com:0/",
+		"http://[::1", "http://ex\x00ample.com/", " http://example.com/", "https://example.com:0/", "http://example.com/a\\b",
 	} {
 		if u, err := ParseURL(in); err == nil {
 			t.Errorf("%q: %+v", in, u)
+		}
+	}
+}
+
+func TestParseURLSaysWhy(t *testing.T) {
+	for in, want := range map[string]Reason{"http://u:p@example.com/": ReasonUserinfo, "http://a\\@example.com/": ReasonURL, "ftp://example.com/": ReasonURL, "http://example.com:x/": ReasonPort} {
+		_, err := ParseURL(in)
+		var te *TargetError
+		if !errors.As(err, &te) || te.Reason != want {
+			t.Errorf("%q: %v, want %s", in, err, want)
 		}
 	}
 }
