@@ -189,7 +189,8 @@ func (d *demo) sandboxed(ctx context.Context) error {
 
 // launch starts a server in the sandbox, as the gateway does with the servers of a configuration.
 func (d *demo) launch(ctx context.Context, s gateway.Server) (*gateway.Process, error) {
-	p, err := sandbox.Start(ctx, sandbox.Spec{Args: s.Command, Env: s.Env, Read: []string{d.self}})
+	// The sandbox outlives the call that starts it; the gateway ends it.
+	p, err := sandbox.Start(context.WithoutCancel(ctx), sandbox.Spec{Args: s.Command, Env: s.Env, Read: []string{d.self}})
 	if err == nil {
 		err = p.Go()
 		if err != nil {
