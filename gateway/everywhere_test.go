@@ -15,7 +15,7 @@ import (
 
 // samples are honest values for what the table names.
 var samples = map[string]string{
-	"bool": `true`, "number": `1.50`, "integer": `-32603`, "tokens": `100`, "id": `"x1"`, "opaque": `"o1"`, "cursor": `"c1"`, "state": `"s1"`, "word": `"object"`, "line": `"a=b"`,
+	"bool": `true`, "number": `1`, "count": `1`, "fraction": `0.5`, "ttl": `1`, "cachettl": `1`, "stamp": `"2026-01-01T00:00:00Z"`, "integer": `-32603`, "tokens": `100`, "id": `"x1"`, "opaque": `"o1"`, "cursor": `"c1"`, "state": `"s1"`, "word": `"object"`, "line": `"a=b"`,
 	"version": `"2025-11-25"`, "time": `"2026-01-01T00:00:00Z"`, "mime": `"text/plain"`, "toolname": `"t"`, "level": `"info"`, "taskstatus": `"working"`, "tasksupport": `"optional"`,
 	"toolchoice": `"auto"`, "schematype": `"string"`, "theme": `"light"`, "resulttype": `"complete"`, "roles": `["user"]`, "versions": `["2026-07-28"]`, "words": `["city"]`, "uris": `["a://b"]`,
 	"sizes": `["48x48"]`, "uri": `"a://b"`, "strictlyuri": `"a://b"`, "template": `"a://{x}"`, "https": `"https://example.com/"`, "address": `"https://example.com/"`,
@@ -42,10 +42,12 @@ func sampleOf(t testing.TB, typ string, depth int) strictjson.Value {
 			continue
 		}
 		switch {
-		case f.name == "type" && typ == o.name && contentType(typ) != "":
+		case f.name == "type" && contentType(typ) != "":
 			add(f.name, strictjson.String(contentType(typ)))
-		case f.name == "mimeType" && (typ == "ImageContent" || f.as == "mime" && slices.Contains(o.need, "src")):
-			add(f.name, strictjson.String("image/png"))
+		case f.name == "mimeType" && (typ == "ImageContent" || typ == "AudioContent" || f.as == "mime" && slices.Contains(o.need, "src")):
+			add(f.name, strictjson.String(map[bool]string{false: "image/png", true: "audio/wav"}[typ == "AudioContent"]))
+		case f.as == "media" && typ == "AudioContent":
+			add(f.name, parse(t, quoted(base64.StdEncoding.EncodeToString([]byte("RIFF\x00\x00\x00\x00WAVEfmt \x00")))))
 		case f.name == "mode":
 			add(f.name, strictjson.String(map[string]string{"ElicitRequestURLParams": "url"}[typ]+map[bool]string{true: "form"}[typ != "ElicitRequestURLParams"]))
 		case f.do == into && f.as == "InputRequest":

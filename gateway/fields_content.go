@@ -35,7 +35,7 @@ var contentObjects = []object{
 		{"title", frame, modelHuman, "beside", "moved into a framed text block beside the link"},
 		{"description", frame, modelHuman, "beside", "moved into a framed text block beside the link"},
 		{"mimeType", check, program, "mime", ""},
-		{"size", check, program, "number", ""},
+		{"size", check, program, "count", ""},
 		{"icons", into, human, "[]Icon", ""},
 		{"annotations", into, program, "Annotations", ""},
 		{"_meta", into, program, "Meta", ""},
@@ -57,7 +57,7 @@ var contentObjects = []object{
 	}},
 	{name: "Annotations", fields: []field{
 		{"audience", check, human | program, "roles", "never hides a block from the frame, the screens or the log"},
-		{"priority", check, program, "number", ""},
+		{"priority", check, program, "fraction", ""},
 		{"lastModified", check, model | program, "time", ""},
 	}},
 	{name: "Icon", also: []string{"Icons.icon"}, need: []string{"src"}, fields: []field{

@@ -51,7 +51,7 @@ var definitionObjects = []object{
 		{"title", clean, modelHuman, "line", ""},
 		{"description", clean, modelHuman, "prose", ""},
 		{"mimeType", check, model | program, "mime", ""},
-		{"size", check, program, "number", ""},
+		{"size", check, program, "count", ""},
 		{"annotations", into, program, "Annotations", ""},
 		{"icons", into, human, "[]Icon", ""},
 		{"_meta", into, program, "Meta", ""},

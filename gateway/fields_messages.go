@@ -67,9 +67,9 @@ var requestObjects = []object{
 	}},
 	{name: "ModelPreferences", fields: []field{
 		{"hints", into, program, "[]ModelHint", ""},
-		{"costPriority", check, program, "number", ""},
-		{"speedPriority", check, program, "number", ""},
-		{"intelligencePriority", check, program, "number", ""},
+		{"costPriority", check, program, "fraction", ""},
+		{"speedPriority", check, program, "fraction", ""},
+		{"intelligencePriority", check, program, "fraction", ""},
 	}},
 	{name: "ModelHint", fields: []field{
 		{"name", check, program, "word", ""},
@@ -78,7 +78,7 @@ var requestObjects = []object{
 		{"mode", check, program, "toolchoice", ""},
 	}},
 	{name: "TaskMetadata", fields: []field{
-		{"ttl", check, program, "number", ""},
+		{"ttl", check, program, "count", ""},
 	}},
 	{name: "ElicitRequestFormParams", need: []string{"message", "requestedSchema"}, fields: []field{
 		{"mode", check, program, "word", ""},
@@ -101,12 +101,12 @@ var requestObjects = []object{
 			{"description", clean, human, "prose", ""},
 			{"default", drop, human, "", "no answer is filled in for the person"},
 			{"format", check, program, "word", ""},
-			{"minLength", check, program, "number", ""},
-			{"maxLength", check, program, "number", ""},
+			{"minLength", check, program, "count", ""},
+			{"maxLength", check, program, "count", ""},
 			{"minimum", check, program, "number", ""},
 			{"maximum", check, program, "number", ""},
-			{"minItems", check, program, "number", ""},
-			{"maxItems", check, program, "number", ""},
+			{"minItems", check, program, "count", ""},
+			{"maxItems", check, program, "count", ""},
 			{"enum", clean, human, "choices", ""},
 			{"enumNames", clean, human, "choices", ""},
 			{"oneOf", into, human, "[]Choice", ""},

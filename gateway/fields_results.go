@@ -23,7 +23,7 @@ var resultObjects = []object{
 	{name: "ReadResourceResult", need: []string{"contents"}, fields: []field{
 		{"contents", into, model, "[]ResourceContents", ""},
 		{"resultType", check, program, "resulttype", ""},
-		{"ttlMs", check, program, "number", ""},
+		{"ttlMs", check, program, "cachettl", "at most an hour"},
 		{"cacheScope", fixed, program, "private", "what one principal may read is not another's"},
 		{"_meta", into, program, "Meta", ""},
 	}},
@@ -34,7 +34,7 @@ var resultObjects = []object{
 	}},
 	{name: "CompleteResult.completion", need: []string{"values"}, fields: []field{
 		{"values", clean, modelHuman, "values", "at most 100 of 256 bytes"},
-		{"total", check, program, "number", ""},
+		{"total", check, program, "count", ""},
 		{"hasMore", check, program, "bool", ""},
 	}},
 	{name: "InputRequiredResult", fields: []field{
@@ -56,8 +56,8 @@ var resultObjects = []object{
 	{name: "ExtensionTask", need: []string{"taskId", "status"}, fields: append([]field{
 		{"resultType", check, program, "resulttype", ""},
 		{"_meta", into, program, "Meta", ""},
-		{"ttlMs", check, program, "number", ""},
-		{"pollIntervalMs", check, program, "number", ""},
+		{"ttlMs", check, program, "ttl", ""},
+		{"pollIntervalMs", check, program, "count", ""},
 		{"result", into, model, "CallToolResult", "framed as the result of the tool that the task runs"},
 		{"error", into, modelHuman, "Error", ""},
 		{"inputRequests", into, modelHuman, "InputRequests", ""},
@@ -91,7 +91,7 @@ var resultObjects = []object{
 		{"serverInfo", into, modelHuman, "Implementation", ""},
 		{"instructions", drop, model, "instructions", "hosts paste them into the system prompt; framed when the operator chooses so"},
 		{"resultType", check, program, "resulttype", ""},
-		{"ttlMs", check, program, "number", ""},
+		{"ttlMs", check, program, "cachettl", "at most an hour"},
 		{"cacheScope", fixed, program, "private", ""},
 		{"_meta", into, program, "Meta", ""},
 	}},
@@ -140,7 +140,7 @@ var resultObjects = []object{
 var pageFields = []field{
 	{"nextCursor", check, program, "cursor", "opaque, at most 4 KiB"},
 	{"resultType", check, program, "resulttype", ""},
-	{"ttlMs", check, program, "number", ""},
+	{"ttlMs", check, program, "cachettl", "at most an hour"},
 	{"cacheScope", fixed, program, "private", "lists depend on who asks"},
 	{"_meta", into, program, "Meta", ""},
 }
@@ -149,8 +149,8 @@ var taskFields = []field{
 	{"taskId", check, program, "opaque", "the gateway remembers which tool it belongs to"},
 	{"status", check, program, "taskstatus", ""},
 	{"statusMessage", frame, modelHuman, "short", ""},
-	{"createdAt", check, program, "time", ""},
-	{"lastUpdatedAt", check, program, "time", ""},
-	{"ttl", check, program, "number", ""},
-	{"pollInterval", check, program, "number", ""},
+	{"createdAt", check, program, "stamp", ""},
+	{"lastUpdatedAt", check, program, "stamp", ""},
+	{"ttl", check, program, "ttl", ""},
+	{"pollInterval", check, program, "count", ""},
 }

@@ -218,11 +218,36 @@ func (p *pass) name(s string) (string, bool) {
 func (p *pass) schema(v strictjson.Value) (strictjson.Value, bool) {
 	size := 0
 	out, ok := p.schemaPart(v, 0, &size)
-	if !ok || v.Kind() != strictjson.KindObject {
+	if !ok || !objectSchema(v) {
 		p.drop("schema")
 		return strictjson.Value{}, false
 	}
+	if out.Get("type").Kind() == strictjson.KindAbsent {
+		out = out.With("type", strictjson.String("object")) // as the specification asks; strict clients refuse the list otherwise
+	}
 	return out, true
+}
+
+// objectSchema: one tool whose schema is not what the specification asks for makes a strict client refuse the list as a whole.
+func objectSchema(v strictjson.Value) bool {
+	if t := v.Get("type"); v.Kind() != strictjson.KindObject || t.Kind() != strictjson.KindAbsent && t.Str() != "object" {
+		return false
+	}
+	properties, required := v.Get("properties"), v.Get("required")
+	if properties.Kind() != strictjson.KindAbsent && properties.Kind() != strictjson.KindObject || required.Kind() != strictjson.KindAbsent && required.Kind() != strictjson.KindArray {
+		return false
+	}
+	for _, e := range properties.Members() {
+		if e.Kind() != strictjson.KindObject && e.Kind() != strictjson.KindBool {
+			return false
+		}
+	}
+	for _, e := range required.Elems() {
+		if e.Kind() != strictjson.KindString {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *pass) schemaPart(v strictjson.Value, depth int, size *int) (strictjson.Value, bool) {

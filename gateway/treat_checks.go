@@ -19,12 +19,16 @@ type checkFunc func(p *pass, v strictjson.Value) (strictjson.Value, bool)
 // checks are the grammars that the rows of action check name. A string that holds the token, or anything a reader cannot see,
 // fits none of them.
 var checks = map[string]checkFunc{
-	"bool":    kind(strictjson.KindBool),
-	"number":  func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isNumber(v) },
-	"integer": func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isInteger(v) },
-	"tokens":  atMost(maxTokens),
+	"bool":     kind(strictjson.KindBool),
+	"number":   kind(strictjson.KindNumber),
+	"count":    func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isCount(v) },
+	"fraction": func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, fraction.MatchString(v.Number()) },
+	"ttl":      ttl,
+	"cachettl": cacheTTL,
+	"integer":  func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isInteger(v) },
+	"tokens":   atMost(maxTokens),
 	"id": func(_ *pass, v strictjson.Value) (strictjson.Value, bool) {
-		return v, isNumber(v) || isOpaque(v, maxOpaque)
+		return v, v.Kind() == strictjson.KindNumber || isOpaque(v, maxOpaque)
 	},
 	"opaque":      func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isOpaque(v, maxOpaque) },
 	"cursor":      func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isOpaque(v, maxCursor) },
@@ -32,7 +36,8 @@ var checks = map[string]checkFunc{
 	"word":        matches(word),
 	"line":        matches(regexp.MustCompile(`^[ -~]{0,256}$`)),
 	"version":     matches(version),
-	"time":        matches(regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)?)?$`)),
+	"stamp":       stamp,
+	"time":        matches(timestamp),
 	"mime":        matches(mime),
 	"toolname":    matches(definitionName),
 	"level":       oneOf("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
@@ -63,6 +68,8 @@ var (
 	version        = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 	mime           = regexp.MustCompile(`^[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}( ?; ?[A-Za-z0-9_-]{1,32}=("[A-Za-z0-9 ._:/+-]{0,64}"|[A-Za-z0-9._:/+-]{1,64})){0,4}$`)
 	definitionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]*([./]?[A-Za-z0-9_-]+)*$`)
+	timestamp      = regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)?)?$`)
+	fraction       = regexp.MustCompile(`^(0(\.\d{1,20})?|1(\.0{1,20})?)$`)
 	integer        = regexp.MustCompile(`^-?\d{1,15}$`)
 	scheme         = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]{0,63}:`)
 	iconData       = regexp.MustCompile(`^data:image/(png|jpeg|webp);base64,([A-Za-z0-9+/]+={0,2})$`)
@@ -124,11 +131,36 @@ func atMost(max int) checkFunc {
 
 func number(n int) strictjson.Value { return strictjson.Number(strconv.Itoa(n)) }
 
-func isNumber(v strictjson.Value) bool {
-	return v.Kind() == strictjson.KindNumber || v.Kind() == strictjson.KindNull // null: a task's ttl without end
+func isInteger(v strictjson.Value) bool { return integer.MatchString(v.Number()) }
+
+func isCount(v strictjson.Value) bool { return isInteger(v) && v.Number()[0] != '-' }
+
+// ttl: null is without end, and what stands for a value that is none.
+func ttl(p *pass, v strictjson.Value) (strictjson.Value, bool) {
+	if isCount(v) || v.Kind() == strictjson.KindNull {
+		return v, true
+	}
+	p.find("invalid", "")
+	return strictjson.Null(), true
 }
 
-func isInteger(v strictjson.Value) bool { return integer.MatchString(v.Number()) }
+// cacheTTL bounds how long a client may believe a list.
+func cacheTTL(p *pass, v strictjson.Value) (strictjson.Value, bool) {
+	if !isCount(v) {
+		p.find("invalid", "")
+		return number(0), true
+	}
+	return atMost(maxCacheMS)(p, v)
+}
+
+// stamp: a task has to have its times; one that is none becomes the beginning of time.
+func stamp(p *pass, v strictjson.Value) (strictjson.Value, bool) {
+	if v, ok := matches(timestamp)(p, v); ok {
+		return v, true
+	}
+	p.find("invalid", "")
+	return strictjson.String("1970-01-01T00:00:00Z"), true
+}
 
 func isWord(s string) bool { return len(s) <= maxName && word.MatchString(s) && !holdsToken(s) }
 

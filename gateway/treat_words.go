@@ -23,6 +23,7 @@ const (
 	maxSchema   = 256 << 10 // bytes of a tool's schema; the longest seen is 30 KB
 	maxDepth    = 32        // nested objects in a tool's schema
 	maxFindings = 64        // of one message
+	maxCacheMS  = 3600_000  // how long a client may keep a list: an hour
 	maxTokens   = 8 << 10   // a sampling request may ask for
 	maxQuote    = 200       // runes of the outside world in one of our own sentences
 )
