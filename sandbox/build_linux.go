@@ -25,6 +25,13 @@ var shownInProc = []string{"cpuinfo", "filesystems", "loadavg", "meminfo", "moun
 // build makes the root, puts every mount in its place and moves into it.
 func (in *initer) build() error {
 	p := &in.plan
+	if p.Off.Files { // a test: the host's tree stays the root
+		fd, err := newFS("proc", nil, 0)
+		if err == nil {
+			err = unix.MoveMount(fd, "", unix.AT_FDCWD, "/proc", unix.MOVE_MOUNT_F_EMPTY_PATH)
+		}
+		return err
+	}
 	fd, err := newTmpfs(16<<20, "0755", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	if err != nil {
 		return layerError("files", err)
@@ -60,9 +67,6 @@ func (in *initer) build() error {
 	}
 	if err := in.mountProc(); err != nil {
 		return err
-	}
-	if p.Off.Files {
-		return nil // a test: the host's tree stays the root
 	}
 	return layerError("files", in.enter())
 }
@@ -165,6 +169,9 @@ func (in *initer) cover(e entry) (int, error) {
 func (in *initer) mountProc() error {
 	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 	fd, err := newFS("proc", nil, quiet)
+	if in.plan.Off.PID { // a test: the host's processes
+		fd, err = unix.OpenTree(unix.AT_FDCWD, "/proc", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	}
 	if err != nil {
 		return &LayerError{Layer: "proc", Err: err, Remedy: "A container that hides parts of /proc does not let a new one be mounted: " +
 			"start it with --security-opt systempaths=unconfined, or run with --weaker=" + string(FilesByLandlockNoNetwork)}

@@ -98,7 +98,6 @@ type initer struct {
 	inside map[string]string // namespaces
 	pty    *os.File          // the command's side
 	target atomic.Int32
-	exited chan exitStatus
 }
 
 // run is the order of a start. It returns only with an error; otherwise the process ends in it.
@@ -274,41 +273,55 @@ func (in *initer) openTerminal() (int, error) {
 	return outer, nil
 }
 
-// serve obeys the parent until the command has ended or the parent is gone.
+// serve obeys the parent until the command has ended. When the parent is gone, init ends whatever it is doing, and the kernel
+// ends everything inside with it.
 func (in *initer) serve() error {
-	in.exited = make(chan exitStatus, 1)
-	for {
-		m, _, err := in.ctl.receive()
-		if err != nil {
-			os.Exit(exitInit) // the parent is gone: the kernel ends everything inside with init
-		}
-		switch {
-		case m.Go && in.target.Load() == 0:
-			done := make(chan error, 1)
-			go func() {
-				runtime.LockOSThread() // and never unlocked: what is set on this thread stays on it
-				report, err := in.confine()
-				if err != nil {
-					done <- err
-					return
-				}
-				if err := in.start(); err != nil {
-					done <- err
-					return
-				}
-				done <- in.ctl.send(message{Running: &report})
-				in.reap()
-			}()
-			if err := <-done; err != nil {
-				return err
+	orders := make(chan message)
+	go func() {
+		for {
+			m, _, err := in.ctl.receive()
+			if err != nil {
+				os.Exit(exitInit)
 			}
-		case m.Signal != 0:
-			if pid := int(in.target.Load()); pid > 0 {
-				// To the command's session: Ctrl-C reaches every process of a pipeline.
-				_ = unix.Kill(-pid, m.Signal)
+			orders <- m
+		}
+	}()
+	failed := make(chan error, 1)
+	begun := false
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case m := <-orders:
+			switch {
+			case m.Go && !begun:
+				begun = true
+				go in.command(failed)
+			case m.Signal != 0:
+				if pid := int(in.target.Load()); pid > 0 {
+					// To the command's session: Ctrl-C reaches every process of a pipeline.
+					_ = unix.Kill(-pid, m.Signal)
+				}
 			}
 		}
 	}
+}
+
+// command confines a thread and starts the command from it.
+func (in *initer) command(failed chan<- error) {
+	runtime.LockOSThread() // and never unlocked: what is set on this thread stays on it
+	report, err := in.confine()
+	if err == nil {
+		err = in.start()
+	}
+	if err == nil {
+		err = in.ctl.send(message{Running: &report})
+	}
+	if err != nil {
+		failed <- err
+		return
+	}
+	in.reap()
 }
 
 // confine sets the layers that hold the calling thread and what it starts, and measures them.

@@ -57,7 +57,7 @@ func (in *initer) measure(instructions int) (Report, error) {
 	if err := add("capabilities", zero && st["NoNewPrivs"] == "1", p.Off.Caps, "none in any set, none to be gained"); err != nil {
 		return Report{}, err
 	}
-	if err := add("landlock", landlocked(), p.NoLandlock || p.Off.Landlock, landlockDetail(p.ABI)); err != nil {
+	if err := add("landlock", landlocked() || p.Off.Files, p.NoLandlock || p.Off.Landlock, landlockDetail(p.ABI)); err != nil {
 		return Report{}, err
 	}
 	if err := add("seccomp", filtered(st), p.Off.Seccomp, fmt.Sprintf("allow list, %d instructions, %s", instructions, native().name)); err != nil {
