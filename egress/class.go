@@ -92,7 +92,7 @@ func (c Classifier) Classify(a netip.Addr) Class {
 	var worst Class
 	for _, e := range embedded(a, c.NAT64) {
 		if !e.v4.IsValid() {
-			return Class{Kind: Reserved, Name: "IPv4-IPv6 translation with bits 64 to 71 not zero", Prefix: e.prefix}
+			return Class{Kind: Reserved, Name: "no translated IPv4 in the form of RFC 6052", Prefix: e.prefix}
 		}
 		v4 := c.plain(e.v4)
 		v4.Form, v4.V4 = e.form, e.v4

@@ -186,9 +186,9 @@ func (d *Dialer) Judge(ctx context.Context, t Target, req *Request) Explanation 
 }
 
 // resolve turns a target into addresses, without zones and IPv4-mapped forms, each once.
-func (d *Dialer) resolve(ctx context.Context, t Target) (Answers, error) {
+func (d *Dialer) resolve(ctx context.Context, t Target) (Resolved, error) {
 	if a, ok := t.Addr(); ok {
-		return Answers{Addrs: []netip.Addr{a}, Source: "literal"}, nil
+		return Resolved{Addrs: []netip.Addr{a}, Source: "literal"}, nil
 	}
 	r := d.Resolver
 	if r == nil {

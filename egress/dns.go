@@ -41,8 +41,8 @@ func (e rcodeError) Error() string {
 
 // resolve asks for one address family and follows aliases. Only records on the chain from the name count: what else a server
 // sends is not an answer to the question.
-func (c dnsConfig) resolve(ctx context.Context, name string, qtype dnsmessage.Type, now func() time.Time) (Answers, error) {
-	var out Answers
+func (c dnsConfig) resolve(ctx context.Context, name string, qtype dnsmessage.Type, now func() time.Time) (Resolved, error) {
+	var out Resolved
 	at, seen := name, map[string]bool{name: true}
 	ttl := maxTTL
 	for range maxQuestions {

@@ -1,6 +1,9 @@
 package egress
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // embedding is an IPv4 address inside an IPv6 one.
 type embedding struct {
@@ -56,13 +59,13 @@ func embedded(a netip.Addr, nat64 []netip.Prefix) []embedding {
 }
 
 // from6052 takes the IPv4 address out of an address under a prefix of the given length (RFC 6052 section 2.2): it goes round
-// bits 64 to 71, which must be zero. The suffix after it is ignored, as a translator does.
+// bits 64 to 71, which must be zero. The suffix after it is ignored, as a translator does. The zero Addr stands for no such form.
 func from6052(b [16]byte, bits int) netip.Addr {
-	if bits == 96 {
-		return netip.AddrFrom4([4]byte(b[12:16]))
-	}
-	if b[8] != 0 {
+	switch {
+	case !slices.Contains(lengths6052, bits), bits < 96 && b[8] != 0:
 		return netip.Addr{}
+	case bits == 96:
+		return netip.AddrFrom4([4]byte(b[12:16]))
 	}
 	var v4 [4]byte
 	at := bits / 8

@@ -299,3 +299,33 @@ func TestDenyBeatsAllow(t *testing.T) {
 		}
 	})
 }
+
+// FuzzRules holds that reading an entry never panics, that an entry which loads decides, and that it reaches no look-alike of
+// the domain it names.
+func FuzzRules(f *testing.F) {
+	for _, s := range []string{"*", "*:*", "*.example.com", ".example.com:22", "[2606::/16]:443", "10.0.0.0/8", "GET,HEAD http://a.example.com:8080/v1/*", "bücher.example", "[::1", "a:b:c", "http://*", "*.*"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, entry string) {
+		p, err := NewPolicy(PolicyOptions{Allow: []string{entry}})
+		if err != nil {
+			return
+		}
+		r := p.allow[0]
+		if r.any {
+			return
+		}
+		if r.name == "" && !r.prefix.IsValid() || r.words() == "" {
+			t.Fatalf("%q covers nothing: %+v", entry, r)
+		}
+		for _, near := range []string{"evil" + r.name, r.name + ".evil.example", "x-" + r.name} {
+			target, err := NewTarget(near, 443)
+			if err != nil || r.name == "" {
+				continue
+			}
+			if p.Decide(target, nil).Allowed {
+				t.Errorf("%q reaches %s", entry, target)
+			}
+		}
+	})
+}

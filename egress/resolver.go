@@ -50,8 +50,8 @@ func (e *ResolveError) Error() string {
 
 func (e *ResolveError) Unwrap() error { return e.Err }
 
-// Answers is what a name resolved to: addresses without zones, IPv4-mapped ones as IPv4, each once.
-type Answers struct {
+// Resolved is what a name resolved to: addresses without zones, IPv4-mapped ones as IPv4, each once.
+type Resolved struct {
 	Addrs   []netip.Addr
 	Aliases []string // the CNAME chain
 	Source  string   // "hosts file", "localhost", or the address of the server
@@ -76,12 +76,12 @@ type Resolver struct {
 	calls singleflight.Group
 
 	mu    sync.Mutex
-	cache map[string]Answers
+	cache map[string]Resolved
 }
 
 // NewResolver checks the options. The error names the server that is malformed.
 func NewResolver(o ResolverOptions) (*Resolver, error) {
-	r := &Resolver{now: time.Now, cache: map[string]Answers{}}
+	r := &Resolver{now: time.Now, cache: map[string]Resolved{}}
 	if len(o.Servers) == 0 {
 		r.conf = watch("/etc/resolv.conf", parseResolvConf)
 	} else {
@@ -116,16 +116,16 @@ var systemResolver = sync.OnceValue(func() *Resolver {
 
 // Lookup resolves a canonical name, as [Target.Host] gives it. The error is a [*ResolveError]; it is returned with what was
 // learnt before.
-func (r *Resolver) Lookup(ctx context.Context, name string) (Answers, error) {
+func (r *Resolver) Lookup(ctx context.Context, name string) (Resolved, error) {
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return Answers{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, Source: "localhost"}, nil
+		return Resolved{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, Source: "localhost"}, nil
 	}
 	addrs, err := r.hosts(name)
 	if err != nil {
-		return Answers{}, &ResolveError{name, ReasonServerFailure, err}
+		return Resolved{}, &ResolveError{name, ReasonServerFailure, err}
 	}
 	if len(addrs) > 0 {
-		return finish(name, Answers{Addrs: addrs, Source: "hosts file"})
+		return finish(name, Resolved{Addrs: addrs, Source: "hosts file"})
 	}
 	if a, ok := r.cached(name); ok {
 		return a, nil
@@ -145,20 +145,20 @@ func (r *Resolver) Lookup(ctx context.Context, name string) (Answers, error) {
 	})
 	select {
 	case res := <-done:
-		a, _ := res.Val.(Answers)
+		a, _ := res.Val.(Resolved)
 		return a, res.Err
 	case <-ctx.Done():
-		return Answers{}, &ResolveError{name, ReasonResolveTimeout, ctx.Err()}
+		return Resolved{}, &ResolveError{name, ReasonResolveTimeout, ctx.Err()}
 	}
 }
 
 // ask puts both questions at once. A family that fails while the other one answers is left out: what is dialled was judged.
-func (r *Resolver) ask(ctx context.Context, name string) (Answers, error) {
+func (r *Resolver) ask(ctx context.Context, name string) (Resolved, error) {
 	conf, err := r.conf()
 	if err != nil {
-		return Answers{}, &ResolveError{name, ReasonServerFailure, err}
+		return Resolved{}, &ResolveError{name, ReasonServerFailure, err}
 	}
-	var six, four Answers
+	var six, four Resolved
 	var err6, err4 error
 	var both sync.WaitGroup
 	both.Go(func() { six, err6 = conf.resolve(ctx, name, dnsmessage.TypeAAAA, r.now) })
@@ -167,15 +167,15 @@ func (r *Resolver) ask(ctx context.Context, name string) (Answers, error) {
 	switch {
 	case err6 == nil && err4 == nil:
 	case err6 == nil && len(six.Addrs) > 0:
-		four = Answers{}
+		four = Resolved{}
 	case err4 == nil && len(four.Addrs) > 0:
-		six = Answers{}
+		six = Resolved{}
 	case err4 != nil:
 		return four, err4
 	default:
 		return six, err6
 	}
-	all := Answers{Addrs: slices.Concat(six.Addrs, four.Addrs), Aliases: four.Aliases, Source: four.Source, expires: four.expires}
+	all := Resolved{Addrs: slices.Concat(six.Addrs, four.Addrs), Aliases: four.Aliases, Source: four.Source, expires: four.expires}
 	if all.Source == "" || len(all.Aliases) == 0 {
 		all.Source, all.Aliases = or(all.Source, six.Source), six.Aliases
 	}
@@ -195,7 +195,7 @@ func or(a, b string) string {
 }
 
 // finish brings addresses into the form that is judged and dialled.
-func finish(name string, a Answers) (Answers, error) {
+func finish(name string, a Resolved) (Resolved, error) {
 	var addrs []netip.Addr
 	for _, addr := range a.Addrs {
 		addr = addr.WithZone("").Unmap()
@@ -204,7 +204,7 @@ func finish(name string, a Answers) (Answers, error) {
 		}
 	}
 	if len(addrs) > maxAddrs {
-		return Answers{Source: a.Source}, &ResolveError{Host: name, Reason: ReasonTooMany}
+		return Resolved{Source: a.Source}, &ResolveError{Host: name, Reason: ReasonTooMany}
 	}
 	a.Addrs = addrs
 	if len(addrs) == 0 {
@@ -213,18 +213,18 @@ func finish(name string, a Answers) (Answers, error) {
 	return a, nil
 }
 
-func (r *Resolver) cached(name string) (Answers, bool) {
+func (r *Resolver) cached(name string) (Resolved, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, ok := r.cache[name]
 	if !ok || !r.now().Before(a.expires) {
 		delete(r.cache, name)
-		return Answers{}, false
+		return Resolved{}, false
 	}
 	return a, true
 }
 
-func (r *Resolver) keep(name string, a Answers) {
+func (r *Resolver) keep(name string, a Resolved) {
 	if !r.now().Before(a.expires) {
 		return
 	}

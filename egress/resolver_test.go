@@ -210,7 +210,7 @@ func TestAnswersAreKeptForTheirTTL(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	r := testResolver(t, netip.MustParseAddrPort("127.0.0.1:53"))
 	for i := range maxCached + 100 {
-		r.keep(fmt.Sprintf("n%d.example", i), Answers{expires: time.Now().Add(time.Hour)})
+		r.keep(fmt.Sprintf("n%d.example", i), Resolved{expires: time.Now().Add(time.Hour)})
 	}
 	if len(r.cache) != maxCached {
 		t.Errorf("%d names are kept", len(r.cache))
