@@ -32,7 +32,7 @@ type unasked struct {
 }
 
 func (fs *unasked) init() {
-	fs.talk, fs.news = bucket{burst: 500, rate: 100}, bucket{burst: 2000, rate: 500}
+	fs.talk, fs.news = bucket{burst: 200, rate: 50}, bucket{burst: 2000, rate: 500}
 	fs.asked, fs.tokens, fs.changes.told = map[string]*asked{}, map[string]taskToken{}, map[string]*change{}
 }
 

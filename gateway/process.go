@@ -114,6 +114,6 @@ func (p *Process) end(closeInput func(), ended <-chan struct{}) {
 
 // cleanLine makes one log value of what a server wrote.
 func cleanLine(s string) string {
-	s, _ = cleanHidden(cut(s, maxShort))
+	s, _ = cleanHidden(cut(s, 2*maxLine))
 	return strings.ToValidUTF8(oneLine(s), "\uFFFD")
 }
