@@ -13,7 +13,13 @@ const server = new McpServer({ name: "realtest", version: "1" });
 const text = (s) => ({ content: [{ type: "text", text: s }] });
 server.registerTool("stderr", { inputSchema: { bytes: z.number() } }, async ({ bytes }) => {
   const line = Buffer.from("\x1b[31mnoise\x07 ".repeat(100) + "\n");
-  for (let left = bytes; left > 0; left -= line.length) writeSync(2, line);
+  for (let left = bytes; left > 0; ) {
+    try {
+      left -= writeSync(2, line);
+    } catch (e) {
+      if (e.code !== "EAGAIN") throw e; // the pipe is full at the moment
+    }
+  }
   return text("written");
 });
 server.registerTool("big", { inputSchema: { bytes: z.number() } }, async ({ bytes }) => text("line of text\n".repeat(bytes / 13) + "x".repeat(13) + " THE END"));
