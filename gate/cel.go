@@ -137,7 +137,7 @@ func never(env *cel.Env, checked *cel.Ast, known map[string]any) bool {
 type evaluation struct {
 	call    Call
 	state   State
-	labels  *ToolLabels
+	labels  ToolLabels
 	effects []string
 }
 

@@ -117,9 +117,25 @@ func wordEnd(s string) int {
 // commandNames are the names under which tools take a shell command, without case, dashes and underscores.
 var commandNames = set(`command cmd commands cmds commandline cmdline shellcommand bashcommand script shell bash`)
 
+// longestCommandName bounds what isCommandName looks at.
+const longestCommandName = 16
+
 func isCommandName(name string) bool {
-	if commandNames[name] {
-		return true
+	var short [longestCommandName]byte
+	n := 0
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c == '-' || c == '_':
+			continue
+		case 'A' <= c && c <= 'Z':
+			c |= 0x20
+		}
+		if n == len(short) {
+			return false
+		}
+		short[n] = c
+		n++
 	}
-	return commandNames[strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))]
+	return commandNames[string(short[:n])]
 }

@@ -54,9 +54,8 @@ func (p *Policy) lookup(server, tool string) (*toolPolicy, *ruleset) {
 func judge(c *Call, s *State, t *toolPolicy, rs *ruleset) Decision {
 	q := inquiry{call: c, state: s, tool: t, rules: rs}
 	if rs.commands {
-		q.readCommands()
-		if q.line.script.limit {
-			return Decision{Answer: Deny, Reason: Limit, Text: "The command is too long or too nested to be judged: " + q.line.script.unresolved + "."}
+		if q.line = readCommands(c.Args, t.commands); q.line != nil && q.line.script.limit {
+			return Decision{Answer: Deny, Reason: Limit, Text: "The command is longer, or has more parts, than the gate will judge."}
 		}
 	}
 	for _, r := range rs.deny {
@@ -101,7 +100,7 @@ func permit(q *inquiry) Decision {
 		ok, command := r.admits(q)
 		switch {
 		case !ok:
-		case command == nil && !(q.line.present && q.rules.guards):
+		case command == nil && (q.line == nil || !q.rules.guards):
 			return r.decision(false)
 		case command != nil && command.line != "" && q.line.raw == command.line:
 			return r.decision(false) // the operator typed this very line
@@ -109,9 +108,10 @@ func permit(q *inquiry) Decision {
 			found = append(found, candidate{r, command})
 		}
 	}
-	switch l := &q.line; {
-	case len(found) == 0:
+	if len(found) == 0 {
 		return Decision{Answer: Ask, Reason: NoRule, Text: "No rule allows this call."}
+	}
+	switch l := q.line; { // every rule that was found wants to see a command
 	case l.script.unresolved != "":
 		return Decision{Answer: Ask, Reason: Unresolved, Text: "What this command does cannot be read from its text: " + l.script.unresolved + "."}
 	case len(l.script.parts) == 0:

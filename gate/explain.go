@@ -34,7 +34,7 @@ func (p *Policy) Explain(c Call, s State) Explanation {
 	e.Effects, e.Labelled = t.effects, t.labels.Effects != 0
 	q := inquiry{call: &c, state: &s, tool: t, rules: rs}
 	if rs.commands {
-		q.readCommands()
+		q.line = readCommands(c.Args, t.commands)
 	}
 	for _, list := range [][]*rule{rs.deny, rs.ask, rs.allow} {
 		for _, r := range list {

@@ -212,13 +212,16 @@ func plainPath(s string) bool {
 	if len(s) > maxWildText || !plainText(s) {
 		return false
 	}
-	parts := strings.Split(s, "/")
-	for i, part := range parts {
-		if part == "." || part == ".." || part == "~" || part == "" && i > 0 && i < len(parts)-1 {
+	for first := true; ; first = false {
+		part, rest, more := strings.Cut(s, "/")
+		if part == "." || part == ".." || part == "~" || part == "" && !first && more {
 			return false
 		}
+		if !more {
+			return true
+		}
+		s = rest
 	}
-	return true
 }
 
 // plainText refuses control characters, backslashes and percent-encodings of what separates or steps.

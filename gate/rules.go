@@ -59,16 +59,16 @@ type inquiry struct {
 	state *State
 	tool  *toolPolicy
 	rules *ruleset
-	line  commandLine
+	line  *commandLine // nil where the call holds no shell command, or no rule asks about one
 }
 
 // holds evaluates the condition of r. It copies what the condition sees, so that calls without conditions stay off the heap.
 func (q *inquiry) holds(r *rule) (bool, error) {
-	return r.cond.holds(&evaluation{call: *q.call, state: *q.state, labels: &q.tool.labels, effects: q.tool.effects})
+	return r.cond.holds(&evaluation{call: *q.call, state: *q.state, labels: q.tool.labels, effects: q.tool.effects})
 }
 
 func (q *inquiry) isCommand(a *argPattern) bool {
-	return q.line.present && (a.name == "" || isCommandArg(a.name, q.tool.commands))
+	return q.line != nil && (a.name == "" || isCommandArg(a.name, q.tool.commands))
 }
 
 // fires reports whether a deny or ask rule is about the call. Its patterns match in any spelling, any element of a list,
@@ -266,47 +266,49 @@ func leafAllowed(v any, a *argPattern, depth int) bool {
 
 // commandLine is the shell command of a call, from all arguments that hold one.
 type commandLine struct {
-	present bool
-	raw     string // the text as received, where one argument holds it; "" otherwise
-	script  script
+	raw    string // the text as received, where one argument holds it; "" otherwise
+	script script
 
 	folded    []string // the parts as deny and ask rules compare them
 	foldedRaw string
 }
 
-// readCommands finds and reads the shell commands of a call.
-func (q *inquiry) readCommands() {
-	p := shellParser{}
+// readCommands finds and reads the shell commands of a call; nil where it holds none.
+func readCommands(args map[string]any, commands []string) *commandLine {
+	var l *commandLine
+	var p shellParser
 	n := 0
-	for name, v := range q.call.Args {
-		if !isCommandArg(name, q.tool.commands) {
+	for name, v := range args {
+		if !isCommandArg(name, commands) {
 			continue
 		}
-		n++
+		if n++; l == nil {
+			l = &commandLine{}
+		}
 		text, isString := v.(string)
 		list, isList := v.([]any)
 		switch {
 		case isString:
-			q.readCommand(&p, text)
+			l.raw = p.readCommand(args, text)
 		case isList:
 			p.argv(list, isPlural(name))
 		default:
 			p.doubt("a command that is no text")
 		}
 	}
-	if n == 0 {
-		return
+	if l != nil {
+		l.script = p.out
+		if n > 1 {
+			l.raw = ""
+		}
 	}
-	q.line.present = true
-	q.line.script = p.out
-	if n > 1 {
-		q.line.raw = ""
-	}
+	return l
 }
 
-// readCommand reads one command text; where the call has a list of arguments beside it, they are its words.
-func (q *inquiry) readCommand(p *shellParser, text string) {
-	for name, v := range q.call.Args {
+// readCommand reads one command text and gives it back where it is the whole line; where the call has a list of arguments
+// beside it, they are its words.
+func (p *shellParser) readCommand(args map[string]any, text string) string {
+	for name, v := range args {
 		if name != "args" && name != "argv" && name != "arguments" {
 			continue
 		}
@@ -315,15 +317,14 @@ func (q *inquiry) readCommand(p *shellParser, text string) {
 			p.doubt("a command with arguments that are no list")
 		}
 		p.argv(append([]any{text}, list...), false)
-		return
+		return ""
 	}
-	q.line.raw = text
 	if len(text) > maxCommand {
-		p.out.limit = true
-		p.doubt("the command is longer than the gate will read")
-		return
+		p.over()
+	} else {
+		p.nested(text)
 	}
-	p.nested(text)
+	return text
 }
 
 // argv reads a command given as a list of words, or a list of lines.

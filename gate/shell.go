@@ -27,18 +27,9 @@ type part struct {
 	runs  bool   // it runs its arguments as a command: any of its words may start one
 }
 
-// parseScript reads a command line of a POSIX-like shell. It never guesses: quoting is resolved, and every expansion,
+// shellParser reads command lines of a POSIX-like shell. It never guesses: quoting is resolved, and every expansion,
 // redirection or construct whose result is not in the text makes the script unresolved, while the commands inside are
 // still found.
-func parseScript(src string) script {
-	p := shellParser{src: src}
-	if len(src) > maxCommand {
-		return script{limit: true, unresolved: "the command is longer than the gate will read"}
-	}
-	p.list(0)
-	return p.out
-}
-
 type shellParser struct {
 	src   string
 	pos   int
@@ -74,7 +65,7 @@ func (p *shellParser) doubt(why string) {
 
 func (p *shellParser) over() {
 	p.out.limit = true
-	p.doubt("the command has more parts than the gate will read")
+	p.doubt("the command is longer, or has more parts, than the gate will judge")
 	p.pos = len(p.src)
 }
 

@@ -268,3 +268,9 @@ func requote(canonical string) string {
 		rest = rest[end+1:]
 	}
 }
+
+func parseScript(src string) script {
+	var p shellParser
+	p.nested(src)
+	return p.out
+}
