@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -15,14 +16,14 @@ import (
 )
 
 func newEgressExplain() *cobra.Command {
-	var file, method string
+	var file, method, client string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain URL|HOST:PORT",
 		Short: "Say whether a connection would be allowed, and why",
 		Long: `Decide on one destination as the proxy would, without connecting: the canonical target, the rule that covers it, what
 its name resolves to, what each address is, and the decision. Nothing is sent but DNS questions, and those only for a
-name that the rules let through.
+name that the rules let through. What the proxy adds to that (limits, credentials, what is inside a tunnel) is not part of it.
 
 Exit code 0 when the connection would be allowed, 3 when it would be refused. Without -c nothing is allowed.`,
 		Example: `  hearsay egress explain -c hearsay.yaml https://api.example.com/v1
@@ -34,7 +35,7 @@ Exit code 0 when the connection would be allowed, 3 when it would be refused. Wi
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dialer, err := explainDialer(file, cmd.ErrOrStderr())
+			dialer, err := explainDialer(file, client, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -55,19 +56,31 @@ Exit code 0 when the connection would be allowed, 3 when it would be refused. Wi
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "", "the configuration `FILE`")
+	cmd.Flags().StringVar(&client, "client", "", "the `NAME` of a client of the proxy, to use its rules")
 	cmd.Flags().StringVar(&method, "method", "GET", "the `METHOD` of a plain http URL, for entries with a path")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func explainDialer(file string, stderr io.Writer) (*egress.Dialer, error) {
-	var section *config.Egress
+func explainDialer(file, client string, stderr io.Writer) (*egress.Dialer, error) {
+	var f config.File
 	if file != "" {
-		f, err := config.Load(file)
+		loaded, err := config.Load(file)
 		if err != nil {
 			return nil, err
 		}
-		section = f.Egress
+		f = *loaded
+	}
+	section := f.Egress
+	if client != "" && client != config.DefaultClient {
+		i := -1
+		if f.Proxy != nil {
+			i = slices.IndexFunc(f.Proxy.Clients, func(c config.ProxyClient) bool { return c.Name == client })
+		}
+		if i < 0 {
+			return nil, usageError("no client %q; proxy.clients of the file given with -c names them", client)
+		}
+		section = f.Proxy.Clients[i].Egress
 	}
 	policy, err := section.Policy()
 	if err != nil {
