@@ -56,15 +56,40 @@ var verbs = func() map[string]verbClass {
 var plainVerbs = set(`delete remove update create set edit modify write send pay execute run insert append replace rename move
 	publish invite destroy erase purge drop wipe install deploy reset revoke grant`)
 
+// nounVerbs are as often what a tool is about: "mail_find", "order_status", "standing_orders".
+var nounVerbs = set(`mail email message text sms order post comment record log note label tag star archive share transfer purchase
+	trade release tweet script review rate vote like stop start draft fork copy store change export import push contact request
+	download submit call book rent tip bid charge redeem schedule reserve permit document file report list view status state look
+	count match resolve watch head tail tree type press check clone react mark sort attach build compose upload explain notify
+	visit ping crawl sync blog delegate support test can has is see open ask sell lock pin extend complete refund deposit`)
+
+// findVerb is the index of the word of the name that says what is done; -1 where none does. A word that may be a thing gives
+// way to a verb behind it, and is no verb at the end of a name that begins with something else.
+func (d *drafter) findVerb() int {
+	first := -1
+	for i, w := range d.name {
+		if verbs[w] == 0 {
+			continue
+		}
+		if !nounVerbs[w] {
+			return i
+		}
+		if first < 0 {
+			first = i
+		}
+	}
+	if first > 0 && first == len(d.name)-1 && len(d.desc) > 0 && verbs[base(d.desc[0])] != 0 {
+		return -1 // "bank_transfer": the description decides
+	}
+	return first
+}
+
 // makes reports whether the tool's name says that it makes something new, so that the id in its result is one that this
 // session brought into being.
 func makes(tool string) bool {
-	for _, w := range camel(tool) {
-		if v := verbs[w]; v != 0 {
-			return v == verbMakes
-		}
-	}
-	return false
+	d := drafter{name: camel(tool)}
+	i := d.findVerb()
+	return i >= 0 && verbs[d.name[i]] == verbMakes
 }
 
 // argument words, by what they make of an argument.
@@ -76,6 +101,8 @@ var (
 	accountWords = set(`iban account bic swift card routing payee beneficiary wallet`)
 	phoneWords   = set(`phone telephone tel mobile fax`)
 	pathWords    = set(`path file filename filepath dir directory folder destination source target dest src cwd repo_path workdir`)
+	ownerWords   = set(`owner org organization organisation namespace`)
+	repoWords    = set(`repo repository project`)
 	nameWords    = set(`user username member channel room group team owner repo repository organization organisation org project branch
 		company hotel restaurant venue shop store vendor merchant supplier provider contact person assignee reviewer name
 		label_name topic queue bucket table database collection workspace list board calendar item product recipient handle
@@ -84,6 +111,8 @@ var (
 	secretWords  = set(`password passwd passphrase pin secret token key credential otp`)
 	codeWords    = set(`command cmd code script expression sql statement program shell args argv`)
 	commandWords = set(`command cmd script sql shell program`)
+	contentWords = set(`body content text message msg comment caption note amount subject reference`)
+	memoWords    = set(`reference memo purpose`)
 	anchorWords  = set(`title subject name heading headline summary`)
 	textWords    = set(`body content text message msg description subject title note comment caption summary reason query question prompt
 		location amount price sum total currency date time day start end begin duration deadline due recurring repeat
@@ -94,7 +123,7 @@ var (
 
 // deeds is what the words of a name or description say about a class.
 var (
-	moneyWords      = set(`money payment transaction invoice purchase order booking reservation rental refund transfer funds balance subscription cart checkout price currency`)
+	moneyWords      = set(`money payment transaction invoice purchase order booking reservation rental refund transfer funds balance subscription cart`)
 	credentialWords = set(`password passwd credential secret token apikey key passphrase otp mfa 2fa permission_self`)
 	settingsWords   = set(`profile setting settings preference account info information credential`)
 	publicWords     = set(`public webpage website blog tweet release`)
@@ -136,36 +165,33 @@ func (d *drafter) because(format string, args ...any) {
 // effects reads the verbs of the name, then lets the description, the arguments and the hints add to them.
 func (d *drafter) effects(def ToolDef) {
 	l := d.labels
+	at := d.findVerb()
 	for i, w := range d.name {
-		v := verbs[w]
-		if v == 0 {
-			d.object = append(d.object, w)
+		if i == at {
+			d.verb = verbs[w]
+			l.Effects |= effectsOf(d.verb)
+			d.because("%s: the name says %q", effectsOf(d.verb), w)
 			continue
 		}
-		if d.verb != 0 { // "get_post" is about a post, "find_and_replace" and "status_update" do two things
-			if plainVerbs[w] && effectsOf(v).Acting() && (i == len(d.name)-1 || d.name[i-1] == "and") {
-				l.Effects |= effectsOf(v)
-				d.verb = v
-				d.because("%s: the name also says %q", effectsOf(v), w)
-			}
-			d.object = append(d.object, w)
-			continue
+		d.object = append(d.object, w)
+		if v := verbs[w]; i > at && at >= 0 && plainVerbs[w] && effectsOf(v).Acting() && (i == len(d.name)-1 || d.name[i-1] == "and") {
+			l.Effects |= effectsOf(v) // "find_and_replace", "status_update"
+			d.verb = v
+			d.because("%s: the name also says %q", effectsOf(v), w)
 		}
-		d.verb = v
-		l.Effects |= effectsOf(v)
-		d.because("%s: the name says %q", effectsOf(v), w)
 	}
-	if d.verb == 0 && len(d.desc) > 0 {
-		if v := verbs[base(d.desc[0])]; v != 0 {
+	if len(d.desc) > 0 {
+		v := verbs[base(d.desc[0])]
+		switch {
+		case v == 0:
+		case at < 0: // "standing_orders", "weather": the name is what the tool is about
 			d.verb = v
 			l.Effects |= effectsOf(v)
-			if v == verbReads { // the server's own word is not enough for less than the default
+			if v == verbReads && slices.ContainsFunc(d.props, property.carries) {
 				l.Effects |= Unknown
 			}
 			d.because("%s: no verb in the name; the description begins with %q", l.Effects, d.desc[0])
-		}
-	} else if len(d.desc) > 0 {
-		if v := verbs[base(d.desc[0])]; v != 0 && v != verbReads && d.verb == verbReads {
+		case v != verbReads && d.verb == verbReads:
 			l.Effects |= effectsOf(v)
 			d.verb = v
 			d.because("%s: the description begins with %q", effectsOf(v), d.desc[0])
@@ -245,7 +271,7 @@ func (d *drafter) class() {
 		d.cost, why = Credential, "it changes the account's own data"
 	case d.verb == verbShares:
 		d.cost, why = Sharing, "it changes who can read something"
-	case has(publicWords) != "" && l.Effects&(Write|Send) != 0 && d.verb != verbSends, slices.Contains(d.name, "publish"), slices.Contains(d.name, "deploy"):
+	case has(publicWords) != "" && l.Effects&Write != 0 && d.verb != verbSends, slices.Contains(d.name, "publish"), slices.Contains(d.name, "deploy"):
 		d.cost, why = Publishing, "anyone can read it afterwards"
 	case l.Effects&Exec != 0:
 		d.cost, why = Unclassed, "it runs something"
@@ -308,7 +334,7 @@ func (d *drafter) trust(def ToolDef) {
 		l.Trusted = true
 		d.because("trusted result: it repeats what the call made")
 	case verbSends:
-		if l.Effects&Send != 0 && !d.takesLink() {
+		if l.Effects&Write != 0 && len(l.Bind) > 0 && len(l.Text) > 0 && !d.takesLink() {
 			l.Trusted = true
 			d.because("trusted result: it repeats what was sent")
 		}

@@ -43,7 +43,7 @@ func (s State) Ungrounded(labels ToolLabels, args map[string]any) []Ungrounded {
 			g.text(path, path, args[path], 0)
 		}
 	}
-	if !g.anchored {
+	if !g.anchored && !g.refused {
 		g.anchor(args)
 	}
 	return g.out
@@ -67,6 +67,7 @@ type grounding struct {
 	labels   ToolLabels
 	out      []Ungrounded
 	anchored bool // a grounded binding value says who or what the call is about
+	refused  bool // a binding value is not grounded
 }
 
 func (g *grounding) refuse(path, val string, b Binding, rule Grounds, why string) {
@@ -77,6 +78,7 @@ func (g *grounding) refuse(path, val string, b Binding, rule Grounds, why string
 func (g *grounding) bind(path, field string, b Binding, v any, depth int) {
 	if depth > maxNest {
 		g.refuse(path, "", b, RuleSize, "it is nested too deeply to be judged")
+		g.refused = true
 		return
 	}
 	switch v := v.(type) {
@@ -109,18 +111,22 @@ func (g *grounding) leaf(path, field string, b Binding, leaf string) {
 	v, ok := parseValue(leaf, b.Kind)
 	if !ok {
 		g.refuse(path, leaf, b, RuleDisguise, "it is too long, or written so that it can be taken for something else, and such a value is never compared")
+		g.refused = true
 		return
 	}
 	from := g.state.origins(v, leaf, b.Kind, g.labels, field)
-	if from&fromSelf == 0 && from != 0 || from&ownWords != 0 {
-		g.anchored = true
-	}
 	switch {
 	case from == 0:
 		g.refuse(path, leaf, b, RuleValue, fmt.Sprintf("this %s stands in nothing you said, in no store and in no trusted result", noun(v, b.Kind)))
 	case b.Class.OwnWords() && from&ownWords == 0:
 		g.refuse(path, leaf, b, RuleClass, fmt.Sprintf("this %s is known, but for %s only your own words or your approval count", noun(v, b.Kind), b.Class.about()))
+	case from&fromSelf == 0 || from&ownWords != 0:
+		g.anchored = true
+		return
+	default: // the user's own address: it does not say that the user wants the deed
+		return
 	}
+	g.refused = true
 }
 
 // origins tells who vouches for the whole value.
@@ -129,10 +135,10 @@ func (s State) origins(v value, raw string, hint Kind, labels ToolLabels, field 
 	switch v.kind {
 	case ID, Secret:
 		if !shortNumber(raw) {
-			return s.known[digestOf(spaceToken, raw)]
+			return s.known[digestOf(spaceToken, raw)] | s.part(field, strings.ToLower(raw))
 		}
 		from := s.known[digestOf(spaceNum, numKey("", raw))]
-		for _, noun := range labels.nouns(field) {
+		for _, noun := range nouns(field, labels.Tool) {
 			from |= s.known[digestOf(spaceNum, numKey(noun, raw))]
 			from |= s.known[digestOf(spaceNum, numKey(labels.Server+"\x00"+noun, raw))]
 		}
@@ -143,7 +149,7 @@ func (s State) origins(v value, raw string, hint Kind, labels ToolLabels, field 
 		case len(w) == 0 || len(w) == 1 && stopWords[w[0]]:
 			return 0
 		case len(w) <= maxRun:
-			return s.known[digestOf(spaceRun, v.canon)]
+			return s.known[digestOf(spaceRun, v.canon)] | s.part(field, v.canon)
 		}
 		from := ^origin(0)
 		for i := 0; i+maxRun <= len(w); i++ {
@@ -157,14 +163,30 @@ func (s State) origins(v value, raw string, hint Kind, labels ToolLabels, field 
 	return s.known[digestOf(v.kind.String(), v.canon)]
 }
 
+// part looks a name up among the halves of the user's "owner/name", where the argument is called like one of them.
+func (s State) part(field, canon string) origin {
+	switch w := camel(field); {
+	case len(w) == 0:
+	case ownerWords[w[len(w)-1]]:
+		return s.known[digestOf(spaceOwner, canon)]
+	case repoWords[w[len(w)-1]]:
+		return s.known[digestOf(spaceRepo, canon)]
+	}
+	return 0
+}
+
 // nouns says what the values of an argument count as: the words of its own name, or those of its tool where the name says
 // no more than "id".
-func (l ToolLabels) nouns(field string) []string {
-	isNot := func(w string) bool { return idWords[w] || verbs[w] != 0 }
-	if own := slices.DeleteFunc(camel(field), isNot); len(own) > 0 {
+func nouns(field, tool string) []string {
+	own := slices.DeleteFunc(camel(field), func(w string) bool { return idWords[w] })
+	if len(own) > 0 {
 		return own
 	}
-	return slices.DeleteFunc(camel(l.Tool), isNot)
+	d := drafter{name: camel(tool)}
+	if i := d.findVerb(); i >= 0 {
+		return slices.Delete(d.name, i, i+1)
+	}
+	return d.name
 }
 
 // text judges a free text argument: every link, address, account and telephone number in it.
@@ -233,7 +255,7 @@ func (g *grounding) anchor(args map[string]any) {
 	}
 	any := false
 	for _, path := range sortedKeys(args) {
-		if isText(args[path]) {
+		if isText(args[path]) && saysSomething(args[path].(string)) {
 			any = true
 			if !g.covered(args[path]) {
 				g.refuse(path, args[path].(string), Binding{Kind: Text, Class: Ordinary}, RuleAnchor, "the call names nobody, and this text is not made of your words or of known names")
@@ -248,6 +270,12 @@ func (g *grounding) anchor(args map[string]any) {
 func isText(v any) bool {
 	s, ok := v.(string)
 	return ok && strings.TrimSpace(s) != ""
+}
+
+// saysSomething is false for times and numbers: they need no words of the user's.
+func saysSomething(s string) bool {
+	_, isTime := parseTime(s)
+	return hasLetter(s) && !isTime
 }
 
 // covered reports whether every word of a text is a trusted word.

@@ -76,6 +76,10 @@ func TestWholeValuesGround(t *testing.T) {
 		{"percent-encoded path", "read https://a.example/x", fetchTool, map[string]any{"url": "https://a.example/%78"}, false},
 		{"a backslash", "read https://a.example/x", fetchTool, map[string]any{"url": `https://a.example\@evil.test/x`}, false},
 
+		{"the halves of a repository", "look at acme/site", ToolLabels{Tool: "x", Effects: Write, Bind: []Binding{{Path: "owner", Kind: Name, Class: Ordinary}, {Path: "repo", Kind: Name, Class: Ordinary}}}, map[string]any{"owner": "acme", "repo": "site"}, true},
+		{"halves the other way round", "look at acme/site", ToolLabels{Tool: "x", Effects: Write, Bind: []Binding{{Path: "owner", Kind: Name, Class: Ordinary}}}, map[string]any{"owner": "site"}, false},
+		{"a link to an issue", "see https://git.example/acme/site/issues/12", ToolLabels{Tool: "comment", Effects: Write, Bind: []Binding{{Path: "repo", Kind: Name, Class: Ordinary}, {Path: "issue_number", Kind: ID, Class: Ordinary}}}, map[string]any{"repo": "site", "issue_number": 12}, true},
+
 		{"a file's name", "create 'packing list.docx' and notes.txt", makeTool, map[string]any{"filename": "notes.txt"}, true},
 		{"the same file, spelt longer", "create notes.txt", makeTool, map[string]any{"filename": "./notes.txt"}, true},
 		{"a file elsewhere", "create notes.txt", makeTool, map[string]any{"filename": "/etc/notes.txt"}, false},

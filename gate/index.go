@@ -38,13 +38,10 @@ const ownWords = fromUser | fromApproved
 type digest [16]byte
 
 func digestOf(space, canon string) digest {
-	h := sha256.New()
-	h.Write([]byte(space))
-	h.Write([]byte{0})
-	h.Write([]byte(canon))
-	var d digest
-	copy(d[:], h.Sum(nil))
-	return d
+	var buf [128]byte // enough for almost every value, so that nothing is allocated
+	b := append(append(append(buf[:0], space...), 0), canon...)
+	sum := sha256.Sum256(b)
+	return digest(sum[:len(digest{})])
 }
 
 // index maps values to who vouches for them. It is shared between states, so it is copied before it is changed.

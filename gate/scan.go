@@ -138,8 +138,12 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_' || c >= 0x80
 }
 
-// isDates reports whether a group of digits is nothing but dates and small numbers ("2024-05-19 16").
+// isDates reports whether a group of digits is nothing but dates and small numbers ("2024-05-19 16", "20240519").
 func isDates(run string) bool {
+	if len(run) == 8 && allDigits(run) {
+		_, _, ok := validDate(atoi(run[:4]), atoi(run[4:6]), atoi(run[6:]), "")
+		return ok && (run[:2] == "19" || run[:2] == "20")
+	}
 	for f := range strings.FieldsSeq(run) {
 		if _, _, ok := isoDate(f); !ok && len(f) > 4 {
 			return false

@@ -86,6 +86,11 @@ func (p property) number() bool {
 	return !p.text() && (slices.Contains(p.types, "integer") || slices.Contains(p.types, "number"))
 }
 
+// carries reports whether the argument brings something in, which a tool that only reads has no use for.
+func (p property) carries() bool {
+	return p.is(contentWords) && p.text() && !p.enum
+}
+
 // kind is what the name and format of an argument say about its values; Text where they say nothing.
 func (p property) kind() Kind {
 	switch p.format {
@@ -148,6 +153,8 @@ func (p property) binding(d *drafter) (Kind, string) {
 	kind := p.kind()
 	switch {
 	case p.enum && kind != Mail && kind != Link:
+		return Any, ""
+	case d.verb == verbPays && p.is(memoWords): // the text that goes with a payment
 		return Any, ""
 	case kind == Secret && p.number():
 		return Any, ""

@@ -12,7 +12,9 @@ const (
 	spaceRun   = "run"   // names: runs of whole words of the user's text, and whole fields
 	spaceWord  = "word"  // single words, for what an entry may be called
 	spaceToken = "token" // exact words, for ids and secrets
-	spaceNum   = "num"   // short numbers with the noun that they count as: "file\x0013"
+	spaceOwner = "owner" // the halves of "owner/name", and of the path of a link
+	spaceRepo  = "repo"
+	spaceNum   = "num" // short numbers with the noun that they count as: "file\x0013"
 )
 
 func numKey(noun, number string) string { return noun + "\x00" + strings.TrimPrefix(number, "#") }
@@ -52,6 +54,28 @@ func addWords(a *adder, text string, from origin) {
 	for token := range strings.FieldsSeq(text) {
 		if token = trimPunct(token); plain(token) && !likeShortNumber(token) && len(token) <= maxValue {
 			a.add(spaceToken, token, from)
+			addReference(a, token, from)
+		}
+	}
+}
+
+// addReference reads "owner/name" and links that lead below one: tools take the halves as two arguments, and the number of
+// an issue as a third.
+func addReference(a *adder, token string, from origin) {
+	parts := strings.Split(strings.ToLower(token), "/")
+	if _, rest, ok := strings.Cut(token, "://"); ok {
+		parts = strings.Split(strings.ToLower(rest), "/")[1:]
+	} else if len(parts) != 2 {
+		return
+	}
+	if len(parts) < 2 || parts[0] == "" || parts[1] == "" || !isToken(parts[0]) || !isToken(parts[1]) {
+		return
+	}
+	a.add(spaceOwner, parts[0], from)
+	a.add(spaceRepo, parts[1], from)
+	for i := 2; i+1 < len(parts); i++ {
+		if shortNumber(parts[i+1]) {
+			a.add(spaceNum, numKey(singular(parts[i]), parts[i+1]), from)
 		}
 	}
 }
@@ -77,6 +101,9 @@ func addNumbers(a *adder, w []string, from origin) {
 				}
 			case !stopWords[prev]:
 				nouns = append(nouns, prev)
+				if prev == "request" && i > 1 { // a pull request's number is also called the pull's
+					nouns = append(nouns, singular(w[i-2]))
+				}
 			}
 		}
 		for _, noun := range nouns {
@@ -190,7 +217,6 @@ func addEntry(a *adder, label []string, s string, from origin) {
 // repeats a value does not vouch for it. Two fields are worth more, as much as the user's words: the fields of the one
 // record that the user named ("rent", in a list with one record of that title), and the id of a record this session made.
 func (s State) addResult(a *adder, o Observation) {
-	nouns := slices.DeleteFunc(camel(o.Tool), func(w string) bool { return verbs[w] != 0 })
 	named := s.namedRecords(o.Data)
 	made := map[string]bool{}
 	if top, ok := o.Data.(map[string]any); ok && makes(o.Tool) {
@@ -212,10 +238,7 @@ func (s State) addResult(a *adder, o Observation) {
 			}
 			addWhole(a, leaf, Any, from)
 			if label := camel(key); shortNumber(leaf) && len(label) > 0 && idWords[label[len(label)-1]] {
-				if label = slices.DeleteFunc(label, func(w string) bool { return idWords[w] }); len(label) == 0 {
-					label = nouns
-				}
-				for _, noun := range label {
+				for _, noun := range nouns(key, o.Tool) {
 					a.add(spaceNum, numKey(o.Source+"\x00"+noun, leaf), from)
 				}
 			}

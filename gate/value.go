@@ -93,25 +93,46 @@ func parseValue(s string, hint Kind) (value, bool) {
 
 // parseFormed reads values whose form says what they are, in free text as in a whole argument.
 func parseFormed(s string) (value, bool) {
-	if m, ok := parseMail(s); ok {
-		return value{Mail, m}, true
+	var at, dot, slash, digit bool
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '@':
+			at = true
+		case c == '.' || c == ':':
+			dot = true
+		case c == '/' || c == '\\':
+			slash = true
+		case isDigit(c):
+			digit = true
+		}
 	}
-	if l, ok := parseLink(s); ok {
-		return value{Link, l}, true
+	if at {
+		if m, ok := parseMail(s); ok {
+			return value{Mail, m}, true
+		}
 	}
-	if h, ok := parseHost(s); ok {
-		return value{Host, h}, true
+	if slash {
+		if l, ok := parseLink(s); ok {
+			return value{Link, l}, true
+		}
 	}
-	if a, ok := parseAccount(s); ok {
-		return value{Account, a}, true
+	if dot {
+		if h, ok := parseHost(s); ok {
+			return value{Host, h}, true
+		}
 	}
-	if p, ok := parsePhone(s); ok {
-		return value{Phone, p}, true
+	if digit {
+		if a, ok := parseAccount(s); ok {
+			return value{Account, a}, true
+		}
+		if p, ok := parsePhone(s); ok {
+			return value{Phone, p}, true
+		}
+		if t, ok := parseTime(s); ok {
+			return value{Time, t}, true
+		}
 	}
-	if t, ok := parseTime(s); ok {
-		return value{Time, t}, true
-	}
-	if looksLikePath(s) {
+	if (slash || dot) && looksLikePath(s) {
 		if p, ok := parsePath(s); ok {
 			return value{Path, p}, true
 		}

@@ -83,6 +83,7 @@ var commands = []func() *cobra.Command{
 	newHook,
 	newMCP,
 	newPin,
+	newReplay,
 	newRun,
 	newTask,
 	newUnwrap,
