@@ -20,50 +20,53 @@ type hello struct {
 	encrypted bool   // an encrypted_client_hello is there, be it real or grease: nobody but the server can tell
 }
 
-// parseHello reads a ClientHello from TLS records (RFC 8446 sections 5.1 and 4.1.2), over as many records and reads as it is
-// spread. errHelloShort asks for more bytes; any other error is final.
+// parseHello reads a ClientHello from TLS records (RFC 8446 sections 5.1 and 4.1.2), over as many records as it is spread.
+// errHelloShort asks for more bytes; any other error is final.
 func parseHello(records []byte) (hello, error) {
-	var msg []byte
-	whole := -1
-	for whole < 0 || len(msg) < whole {
-		if len(records) < 5 {
-			if len(records) > 0 && records[0] != 0x16 || len(records) > 1 && records[1] != 3 {
-				return hello{}, errHello
-			}
-			return hello{}, errHelloShort
-		}
-		n := int(binary.BigEndian.Uint16(records[3:5]))
-		if records[0] != 0x16 || records[1] != 3 || n == 0 || n > 1<<14 {
+	var r helloReader
+	return r.read(records)
+}
+
+// helloReader gathers the message from records as they come, and looks at no byte twice.
+type helloReader struct {
+	at  int // how much of the records is used up
+	msg []byte
+}
+
+// read takes all records there are so far, those of earlier calls included.
+func (r *helloReader) read(records []byte) (hello, error) {
+	for {
+		rec := records[r.at:]
+		if len(rec) > 0 && rec[0] != 0x16 || len(rec) > 1 && rec[1] != 3 {
 			return hello{}, errHello
 		}
-		body := records[5:]
+		if len(rec) < 5 {
+			return hello{}, errHelloShort
+		}
+		n := int(binary.BigEndian.Uint16(rec[3:5]))
+		if n == 0 || n > 1<<14 {
+			return hello{}, errHello
+		}
+		body := rec[5:]
+		if len(r.msg) == 0 && len(body) > 0 && body[0] != 1 { // no hello, whatever still comes
+			return hello{}, errHello
+		}
 		if len(body) < n {
-			// What is there may already show that this never becomes a hello.
-			if len(msg)+len(body) > 0 && append(msg[:len(msg):len(msg)], body...)[0] != 1 {
-				return hello{}, errHello
-			}
 			return hello{}, errHelloShort
 		}
-		if whole < 0 && msg == nil && n >= 4 {
-			msg = body[:n:n] // the common case copies nothing
-		} else {
-			msg = append(msg, body[:n]...)
+		r.msg = append(r.msg, body[:n]...)
+		r.at += 5 + n
+		if len(r.msg) < 4 {
+			continue
 		}
-		records = body[n:]
-		if len(msg) > 0 && msg[0] != 1 {
+		whole := 4 + int(r.msg[1])<<16 + int(r.msg[2])<<8 + int(r.msg[3])
+		switch {
+		case whole > maxHello, len(r.msg) > whole: // too long, or something follows it in its own record, which no client sends
 			return hello{}, errHello
-		}
-		if whole < 0 && len(msg) >= 4 {
-			whole = 4 + int(msg[1])<<16 + int(msg[2])<<8 + int(msg[3])
-			if whole > maxHello {
-				return hello{}, errHello
-			}
+		case len(r.msg) == whole:
+			return parseHelloBody(r.msg[4:])
 		}
 	}
-	if len(msg) != whole { // something follows the hello in its own record: no client may send that
-		return hello{}, errHello
-	}
-	return parseHelloBody(msg[4:])
 }
 
 func parseHelloBody(b []byte) (hello, error) {
@@ -157,8 +160,9 @@ func (r *reader) vec16() (reader, bool) {
 
 // readHello reads a whole ClientHello into the stream's buffer and leaves it there.
 func (s *stream) readHello() (hello, error) {
+	var r helloReader
 	for {
-		h, err := parseHello(s.buffered())
+		h, err := r.read(s.buffered())
 		if err != errHelloShort {
 			return h, err
 		}

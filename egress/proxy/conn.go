@@ -47,6 +47,18 @@ type conn struct {
 
 // handle serves one accepted connection to its end.
 func (s *Server) handle(ctx context.Context, nc net.Conn, r *room, tr *transparent) {
+	c := s.newConn(ctx, nc, r, tr)
+	defer c.finish(context.AfterFunc(ctx, func() { c.end(ReasonStopped) }))
+	defer func() {
+		if p := recover(); p != nil {
+			c.panicked(p)
+		}
+	}()
+	c.guard.begin(s.opts.Limits.HeadTime)
+	c.serve()
+}
+
+func (s *Server) newConn(ctx context.Context, nc net.Conn, r *room, tr *transparent) *conn {
 	c := &conn{srv: s, ctx: ctx, in: stream{Conn: nc}, id: s.nextID.Add(1), room: r, trans: tr, start: time.Now(), proto: ProtocolUnknown}
 	c.movedUp = func(n int) error { return c.moved(&c.up, n) }
 	c.movedDn = func(n int) error { return c.moved(&c.down, n) }
@@ -56,27 +68,24 @@ func (s *Server) handle(ctx context.Context, nc net.Conn, r *room, tr *transpare
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 	c.enter(r)
-	stop := context.AfterFunc(ctx, func() { c.end(ReasonStopped) })
-	defer func() {
-		if p := recover(); p != nil {
-			c.panicked(p)
-		}
-		stop()
-		c.guard.stop()
-		c.end(ReasonDone)
-		c.in.r, c.in.w = 0, 0
-		c.in.release()
-		c.leave()
-		s.mu.Lock()
-		delete(s.conns, c)
-		s.mu.Unlock()
-		s.emit(Event{
-			Kind: KindClosed, Conn: c.id, Client: c.name(), Protocol: c.proto, Target: c.target, Reason: c.why(),
-			Up: c.up.Load(), Down: c.down.Load(), Duration: time.Since(c.start),
-		})
-	}()
-	c.guard.begin(s.opts.Limits.HeadTime)
-	c.serve()
+	return c
+}
+
+// finish closes and forgets a connection, and writes down that it ended.
+func (c *conn) finish(stop func() bool) {
+	stop()
+	c.guard.stop()
+	c.end(ReasonDone)
+	c.in.r, c.in.w = 0, 0
+	c.in.release()
+	c.leave()
+	c.srv.mu.Lock()
+	delete(c.srv.conns, c)
+	c.srv.mu.Unlock()
+	c.srv.emit(Event{
+		Kind: KindClosed, Conn: c.id, Client: c.name(), Protocol: c.proto, Target: c.target, Reason: c.why(),
+		Up: c.up.Load(), Down: c.down.Load(), Duration: time.Since(c.start),
+	})
 }
 
 func (c *conn) name() string { return c.rules().Name }
