@@ -52,7 +52,8 @@ type Options struct {
 // Credential is one checked entry. It is safe for use by many goroutines.
 type Credential struct {
 	target      egress.Target
-	name, value []byte // the stamped header; nil when only placeholders are replaced
+	name        []byte // of the stamped header; nil when only placeholders are replaced
+	lead, trail string // round the secret in its value
 	placeholder []byte
 	secret      Secret
 	path        string
@@ -146,7 +147,7 @@ func (c *Credential) setHeader(text string) error {
 		}
 	}
 	c.name = []byte(name)
-	c.value = bytes.Replace([]byte(value), []byte(secretMark), c.secret.bytes(), 1)
+	c.lead, c.trail, _ = strings.Cut(value, secretMark)
 	return nil
 }
 
@@ -267,7 +268,9 @@ func (c *Credential) Stamp(head []byte) []byte {
 	}
 	head = append(head, c.name...)
 	head = append(head, ':', ' ')
-	head = append(head, c.value...)
+	head = append(head, c.lead...)
+	head = append(head, c.secret.bytes()...)
+	head = append(head, c.trail...)
 	return append(head, '\r', '\n')
 }
 

@@ -24,7 +24,7 @@ const redacted = "[secret]"
 // Secret is a credential's value. It cannot be printed, logged or encoded: every such way gives "[secret]". The value leaves
 // it through [Credential.Stamp], [Credential.Replace] and [Secret.Reveal] alone. The zero value is no secret.
 type Secret struct {
-	value *[]byte // nil for none; behind a pointer, so that a copy of the struct, or %#v of one, holds nothing
+	value func() []byte // nil for none; a function, since fmt looks through pointers and past methods in fields of others
 }
 
 // NewSecret takes a secret that is already in memory; line ends behind it are cut. It refuses what no header can carry.
@@ -44,7 +44,7 @@ func NewSecret(value []byte) (Secret, error) {
 	if v[0] == ' ' || v[len(v)-1] == ' ' {
 		return Secret{}, errors.New("secret begins or ends with a space")
 	}
-	return Secret{&v}, nil
+	return Secret{func() []byte { return v }}, nil
 }
 
 // ReadSecret reads "file:PATH" (line ends at the end are cut) or "env:NAME". A variable is removed from this process's
@@ -91,14 +91,14 @@ func (s Secret) Reveal() string { return string(s.bytes()) }
 
 // Equal compares in constant time for one length. No secret equals nothing, the empty text included.
 func (s Secret) Equal(text string) bool {
-	return s.value != nil && subtle.ConstantTimeCompare(*s.value, []byte(text)) == 1
+	return s.value != nil && subtle.ConstantTimeCompare(s.value(), []byte(text)) == 1
 }
 
 func (s Secret) bytes() []byte {
 	if s.value == nil {
 		return nil
 	}
-	return *s.value
+	return s.value()
 }
 
 // Format writes the redaction for every verb and flag.
