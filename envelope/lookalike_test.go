@@ -241,3 +241,17 @@ func codePoint(t *testing.T, hex string) rune {
 	}
 	return rune(n)
 }
+
+func TestTokensAreWhereTheyAreDefanged(t *testing.T) {
+	content := "a " + Token + " b\xff n\u200bamzu\u2011untrusted"
+	var got [][2]int
+	for start, end := range Tokens(content) {
+		got = append(got, [2]int{start, end})
+	}
+	if want := [][2]int{{2, 17}, {21, len(content)}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for range Tokens(content) {
+		break
+	}
+}

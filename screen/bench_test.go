@@ -1,0 +1,42 @@
+package screen
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
+)
+
+// toolResult is text like that of real tool results, of n bytes: prose and JSON that talks of keys and tokens, without a secret.
+func toolResult(n int) string {
+	const prose = "The deployment finished without errors, and they asked us to check whether the token refresh is enabled. " +
+		"Each access key is rotated monthly; see the API reference for the list of endpoints, e.g. /v1/users?sort=name. "
+	const data = `{"id": 184467, "name": "build-7f3a", "key": "priority", "author": "kim", "updated_at": "2026-07-28T12:00:00Z", ` +
+		`"url": "https://api.example.com/repos/acme/web/pulls/42", "labels": ["bug", "help wanted"], "next_page_token": null}` + "\n"
+	return strings.Repeat(prose+data, n/len(prose+data)+1)[:n]
+}
+
+func BenchmarkSecrets(b *testing.B) {
+	set := credentials()
+	for _, size := range []int{1 << 10, 10 << 10, 100 << 10, 1 << 20} {
+		texts := map[string]string{
+			"result":   toolResult(size),
+			"keywords": strings.Repeat("key= token: sk-s.eyhf_ api", size/26+1)[:size],
+		}
+		for _, name := range []string{"result", "keywords"} {
+			b.Run(fmt.Sprintf("%s/%dKiB", name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					set.find(texts[name], never)
+				}
+			})
+		}
+	}
+	_ = json.Valid
+	_ = os.Args
+	_ = repotest.Root
+}
