@@ -133,7 +133,9 @@ func (l *link) ask(ctx context.Context, a *asked, m jsonrpc.Message) (result, fa
 	s := l.up.s
 	about := About{Method: m.Method, Version: s.agreed()}
 	t := l.up.treat.Request(about, m.Params)
-	s.observe(l.up, about, t, m.Params)
+	if err := s.observe(l.up, about, t, m.Params); err != nil {
+		return strictjson.Value{}, ownError(jsonrpc.CodeInternal, "hearsay could not record this request")
+	}
 	if t.Refused != nil {
 		s.record(audit.Event{Kind: audit.Refusal, Server: l.up.name(), Tool: m.Method, Reason: "treatment", Text: t.Refused.Error()})
 		return strictjson.Value{}, ownError(codeRefused, "%v", t.Refused)

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
 	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/approve"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 )
 
@@ -21,6 +23,8 @@ type Server struct {
 	Env     []string // NAME=value, beside the allow-listed ones of [BaseEnv]
 	PassEnv []string // names of variables of the gateway's own environment that it gets too
 	Dir     string   // working folder; "" = the gateway's
+	// Warnings are what a person who is asked about a call should know of the server.
+	Warnings []string
 	// CallTimeout is how long a call may take; progress starts it anew. 0 = [DefaultCallTimeout], negative = for ever.
 	CallTimeout time.Duration
 }
@@ -44,9 +48,18 @@ type Options struct {
 
 	// Policy judges each tool call; nil = every call is let through.
 	Policy *gate.Policy
-	// Ask puts a question to a person who is out of the agent's reach, and returns what was answered; nil = nobody is there,
-	// so the answer is no.
-	Ask func(ctx context.Context, c gate.Call, d gate.Decision) (gate.Answer, error)
+	// Budget is how many refusals a client gets before it is halted.
+	Budget gate.Budget
+	// Trusted is what every session knows from the start: the operator's store.
+	Trusted []gate.Observation
+	// Keep keeps what a client may do over a restart; nil = in memory. It is called once for each principal at a time, and for
+	// each session of a client without one.
+	Keep func(principal string) (Keeper, error)
+	// Ask puts a question to a person who is out of the agent's reach; nil = nobody is there, so the answer is no. It records
+	// the answer.
+	Ask func(ctx context.Context, q approve.Question) approve.Answer
+	// Elicit also puts questions of low risk to the client, where it says that it asks its user.
+	Elicit bool
 	// Audit keeps the decisions; nil = nobody does. A decision that cannot be written is Deny.
 	Audit *audit.Log
 	// Screen looks at each text before it is framed; nil = nobody does. An error refuses the whole message, in words fit for
@@ -65,6 +78,9 @@ type Screened struct {
 type Gateway struct {
 	opt   Options
 	names []string
+
+	mu          sync.Mutex // guards all below
+	authorities map[string]*authority
 }
 
 // serverName is what a server may be called: it becomes part of tool names.
@@ -75,7 +91,7 @@ func NewGateway(opt Options) (*Gateway, error) {
 	if len(opt.Servers) == 0 {
 		return nil, errors.New("gateway: no server is given")
 	}
-	g := &Gateway{opt: opt}
+	g := &Gateway{opt: opt, authorities: map[string]*authority{}}
 	g.opt.Servers = slices.Clone(opt.Servers)
 	for i, s := range g.opt.Servers {
 		switch {
@@ -112,5 +128,10 @@ type Client struct {
 // Serve runs one client session and closes its transport: it returns when the client has ended, or ctx, and no process of the
 // session is left. The error is nil when the client ended in order.
 func (g *Gateway) Serve(ctx context.Context, c Client) error {
-	return newSession(g, c).run(ctx)
+	a, err := g.authorityFor(c.Principal)
+	if err != nil {
+		c.Transport.Close()
+		return err
+	}
+	return errors.Join(newSession(g, c, a).run(ctx), g.release(a, c.Principal))
 }

@@ -38,7 +38,9 @@ func (l *link) notification(m jsonrpc.Message) {
 func (l *link) pass(m jsonrpc.Message, about About, mapped func(strictjson.Value) strictjson.Value) {
 	s := l.up.s
 	t := l.up.treat.Notification(about, m.Params)
-	s.observe(l.up, about, t, m.Params)
+	if s.observe(l.up, about, t, m.Params) != nil {
+		return // it could not be recorded
+	}
 	if t.Refused != nil {
 		s.log.Warn("a notification is not passed on", "server", l.up.name(), "method", m.Method, "why", t.Refused)
 		return

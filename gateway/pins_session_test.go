@@ -117,7 +117,7 @@ func TestDefinitionThatChangesWithinASession(t *testing.T) {
 }
 
 func TestPinnedServer(t *testing.T) {
-	lock := approve(t, Offer{Server: "a", Launch: []string{"srv"}, Definitions: map[PinKind][]strictjson.Value{PinTool: {parse(t, weather), parse(t, `{"name":"t","inputSchema":{}}`)}}})
+	lock := approveAll(t, Offer{Server: "a", Launch: []string{"srv"}, Definitions: map[PinKind][]strictjson.Value{PinTool: {parse(t, weather), parse(t, `{"name":"t","inputSchema":{}}`)}}})
 	serve := func(p Pins, command string, tools ...string) *jsonrpc.Peer {
 		return clientOf(t, Options{Servers: []Server{{Source: Source{Server: "a"}, Command: []string{command}}}, Pins: p,
 			Launch: playedServer(t, listsTools(tools...), listsTools(tools...), listsTools(tools...))})

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -49,14 +48,7 @@ type session struct {
 	level   strictjson.Value   // the params of its last logging/setLevel, told again to a server that was restarted
 	modern  bool               // it spoke 2026-07-28
 
-	authority
-}
-
-// authority is what the session may do: it shrinks when untrusted text was read.
-type authority struct {
-	gate   sync.Mutex
-	state  gate.State
-	budget gate.Budget
+	authority *authority // shared with the other sessions of the principal
 }
 
 // counts are what was dropped or refused in a session.
@@ -73,10 +65,10 @@ var (
 	errTimeout    = errors.New("the server did not answer in time")
 )
 
-func newSession(g *Gateway, c Client) *session {
+func newSession(g *Gateway, c Client, a *authority) *session {
 	id := "s" + itoa(sessions.Add(1))
 	s := &session{
-		g: g, id: id, log: g.opt.Log.With("session", id), who: c.Principal, transport: c.Transport, gone: c.Gone,
+		g: g, id: id, log: g.opt.Log.With("session", id), who: c.Principal, authority: a, transport: c.Transport, gone: c.Gone,
 		flights: map[string]*flight{}, last: make(chan struct{}),
 	}
 	close(s.last)

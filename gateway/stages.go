@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
-	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -68,7 +67,10 @@ func (s *session) serve(f *flight) {
 			up.tellWithheld(out)
 			t = up.treat.Result(about, result)
 		}
-		s.observe(up, about, t, m.Result)
+		if err := s.observe(up, about, t, m.Result); err != nil {
+			s.refuse(f, "This answer is withheld: what reading it costs could not be recorded.")
+			return
+		}
 		if t.Refused != nil {
 			s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Reason: "treatment", Text: t.Refused.Error()})
 			s.refuse(f, t.Refused.Error())
@@ -96,90 +98,6 @@ func (s *session) serve(f *flight) {
 		s.fail(f, up, link, err)
 	}
 	f.passTurn()
-}
-
-// decide asks the gate, and a person where the gate says so, and records the answer before it takes effect. It returns what
-// to tell the client if the call may not happen.
-func (s *session) decide(f *flight, up *upstream, about About, params strictjson.Value) (refused string) {
-	if s.g.opt.Policy == nil {
-		return ""
-	}
-	args, _ := params.Get("arguments").Any().(map[string]any)
-	c := gate.Call{Server: up.name(), Tool: about.Name, Args: args, Principal: s.who}
-	s.gate.Lock()
-	halted := s.budget.Halted()
-	d := s.g.opt.Policy.Decide(c, s.state)
-	s.gate.Unlock()
-	event := audit.Event{
-		Kind: audit.Decision, Server: c.Server, Tool: c.Tool, Answer: d.Answer.String(), Rule: d.Rule, Reason: string(d.Reason), Text: d.Text,
-		Shape: audit.Shape(args), Digest: audit.Digest(params.Get("arguments").Append(nil)),
-	}
-	if halted {
-		d = gate.Decision{Reason: gate.BudgetSpent}
-		event.Answer, event.Rule, event.Reason, event.Text = d.Answer.String(), "", string(d.Reason), ""
-	}
-	if err := s.record(event); err != nil {
-		return "This call was not made: the decision could not be recorded."
-	}
-	if d.Answer == gate.Ask {
-		f.passTurn() // others need not wait for the person
-		answer := gate.Deny
-		if s.g.opt.Ask != nil {
-			var err error
-			if answer, err = s.g.opt.Ask(f.ctx, c, d); err != nil {
-				s.log.Warn("asking a person", "why", err)
-				answer = gate.Deny
-			}
-		}
-		if answer == gate.Allow {
-			d.Answer = gate.Allow
-		} else {
-			d.Answer = gate.Deny
-		}
-		if err := s.record(audit.Event{Kind: audit.Approval, Server: c.Server, Tool: c.Tool, Answer: d.Answer.String(), Reason: string(d.Reason), Digest: event.Digest}); err != nil {
-			return "This call was not made: the decision could not be recorded."
-		}
-	}
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	if d.Answer != gate.Allow {
-		s.budget, _ = s.budget.Spend(d)
-		return d.Reason.AgentText()
-	}
-	s.state = s.state.Commit(c)
-	return ""
-}
-
-// observe takes from the session's authority what reading an answer or message costs it.
-func (s *session) observe(up *upstream, about About, t Treated, raw strictjson.Value) {
-	s.counts.members.Add(int64(t.Dropped))
-	s.counts.withheld.Add(int64(t.Withheld))
-	for _, f := range t.Findings {
-		s.log.Debug("treated", "server", up.name(), "method", about.Method, "where", f.Where, "rule", f.Rule, "note", f.Note)
-	}
-	if s.g.opt.Policy == nil {
-		return
-	}
-	o := gate.Observation{Source: up.name(), Tool: about.Name, Trust: gate.Untrusted}
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	if up.Trust == FirstParty {
-		o.Trust, o.Data = gate.FirstParty, raw.Any()
-		s.state = s.state.Observe(o)
-		return
-	}
-	before := s.state.Tainted()
-	o.Data = t.Structured.Any()
-	for i, text := range t.Texts {
-		o.Text = text.Text
-		s.state = s.state.Observe(o)
-		if i == 0 {
-			o.Data = nil
-		}
-	}
-	if !before && s.state.Tainted() {
-		s.record(audit.Event{Kind: audit.Taint, Server: up.name(), Tool: about.label()})
-	}
 }
 
 // record writes one event of this session to the audit log, if there is one.
