@@ -32,8 +32,9 @@ type conn struct {
 	guard guard
 
 	proto  Protocol
-	target egress.Target // the last one, for the log
-	over   bool          // the client has too many connections
+	target egress.Target       // the last one, for the log
+	over   bool                // the client has too many connections
+	judged *egress.Explanation // what decide allowed and open has not used yet: a name is resolved once
 
 	up, down         atomic.Int64
 	movedUp, movedDn func(n int) error

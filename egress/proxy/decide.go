@@ -72,6 +72,7 @@ func (c *conn) judge(q question, e *Event) {
 		}
 	}
 	x := d.Judge(c.ctx, q.target, q.req)
+	c.judged = &x
 	e.Allowed, e.Report, e.Rule, e.Reason = x.Allowed, x.Report, x.Rule, x.Reason
 	for _, a := range x.Answers {
 		e.Addrs = append(e.Addrs, a.Addr)
@@ -85,15 +86,20 @@ func (c *conn) judge(q question, e *Event) {
 	}
 }
 
-// open connects to a target that decide has allowed. The rules are asked again in it: what they refuse by now is a decision
-// of its own.
+// open connects to a target that decide has allowed, at the addresses it judged. The rules are asked again in it: what they
+// refuse by now is a decision of its own.
 func (c *conn) open(ctx context.Context, t egress.Target, req *egress.Request) (net.Conn, egress.Reason) {
 	d := c.rules().Dialer
+	judged := c.judged
+	c.judged = nil
 	var nc net.Conn
 	var err error
-	if chain := c.srv.opts.Chain; chain != nil {
+	switch chain := c.srv.opts.Chain; {
+	case chain != nil:
 		nc, err = chain.open(ctx, d, t, req)
-	} else {
+	case judged != nil && judged.Target == t:
+		nc, err = d.Connect(ctx, *judged, req)
+	default:
 		nc, _, err = d.Open(ctx, t, req)
 	}
 	if err == nil {

@@ -56,6 +56,7 @@ type Server struct {
 	mu      sync.Mutex
 	records map[string]Record
 	asked   map[string]int
+	turns   map[string]int // since Set
 	overTCP int
 	names   []string
 }
@@ -96,7 +97,7 @@ func StartOn(tb testing.TB, addr string) *Server {
 func serve(tb testing.TB, udp net.PacketConn, tcp net.Listener) *Server {
 	s := &Server{
 		Addr: netip.MustParseAddrPort(udp.LocalAddr().String()), udp: udp, tcp: tcp,
-		records: map[string]Record{}, asked: map[string]int{},
+		records: map[string]Record{}, asked: map[string]int{}, turns: map[string]int{},
 	}
 	var running sync.WaitGroup
 	running.Go(s.serveUDP)
@@ -109,11 +110,14 @@ func serve(tb testing.TB, udp net.PacketConn, tcp net.Listener) *Server {
 	return s
 }
 
-// Set gives a name its answer. Names that are not set do not exist.
+// Set gives a name its answer, a sequence from its beginning. Names that are not set do not exist.
 func (s *Server) Set(name string, r Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records[canonical(name)] = r
+	name = canonical(name)
+	s.records[name] = r
+	delete(s.turns, name+" A")
+	delete(s.turns, name+" AAAA")
 }
 
 // Asked counts the questions so far, by name in lower case without a last dot, and those that came over TCP.
@@ -189,7 +193,8 @@ func (s *Server) answer(packet []byte, tcp bool) [][]byte {
 	s.mu.Lock()
 	r, known := s.records[name]
 	key := name + " " + strings.TrimPrefix(q.Type.String(), "Type")
-	turn := s.asked[key]
+	turn := s.turns[key]
+	s.turns[key]++
 	s.asked[key]++
 	s.names = append(s.names, q.Name.String())
 	if tcp {
