@@ -27,8 +27,8 @@ const (
 type condition struct{ program cel.Program }
 
 // conditionEnv is the environment of all conditions; a rule's own types are added to a copy.
-var conditionEnv = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
+var conditionEnv = sync.OnceValue(func() *cel.Env {
+	return must(cel.NewEnv(
 		cel.ParserExpressionSizeLimit(maxCondition),
 		cel.ParserRecursionLimit(maxConditionDeep),
 		cel.CrossTypeNumericComparisons(true),
@@ -49,21 +49,22 @@ var conditionEnv = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Function("@within", cel.Overload("within", []*cel.Type{evalType, cel.StringType, cel.StringType}, cel.BoolType,
 			cel.FunctionBinding(celWithin))),
 		cel.Function("host", cel.Overload("host_of_url", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(celHost))),
-	)
+	))
 })
+
+// must is for what depends on this package's own declarations only, never on a policy or a call.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 // compileCondition reads the condition of a rule about the tools given. answer decides in which direction the session may
 // be used: see checkSession.
 func compileCondition(src Source, answer Answer, known []ToolDef) (*condition, *cel.Env, *cel.Ast, error) {
-	base, err := conditionEnv()
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	provider := newSchemaTypes(known)
-	env, err := base.Extend(cel.CustomTypeProvider(provider), cel.CustomTypeAdapter(jsonAdapter{provider}), cel.Variable("args", provider.args))
-	if err != nil {
-		return nil, nil, nil, err
-	}
+	env := must(conditionEnv().Extend(cel.CustomTypeProvider(provider), cel.CustomTypeAdapter(jsonAdapter{}), cel.Variable("args", provider.args)))
 	checked, issues := env.Compile(src.Text)
 	if issues.Err() != nil {
 		e := issues.Errors()[0]
@@ -121,15 +122,8 @@ func (c *condition) holds(e *evaluation) (bool, error) {
 
 // never reports whether the condition is false for every call of the tool, whatever its arguments and session.
 func never(env *cel.Env, checked *cel.Ast, known map[string]any) bool {
-	vars, err := env.PartialVars(known)
-	if err != nil {
-		return false
-	}
-	program, err := env.Program(checked, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(maxConditionCost))
-	if err != nil {
-		return false
-	}
-	out, _, err := program.Eval(vars)
+	program := must(env.Program(checked, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(maxConditionCost)))
+	out, _, err := program.Eval(must(env.PartialVars(known)))
 	return err == nil && out == types.False
 }
 
@@ -191,12 +185,8 @@ func expandGrounded(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Ex
 
 // celGrounded asks the state about one argument. Its value is a parameter so that an absent one is an error, not grounded.
 func celGrounded(args ...ref.Val) ref.Val {
-	e, ok := args[0].(*evaluation)
-	name, ok2 := args[1].(types.String)
-	if !ok || !ok2 {
-		return types.NewErr("grounded: not a call")
-	}
-	bind := Binding{Path: string(name)}
+	e := args[0].(*evaluation) // CEL checks the types of an overload before it is called
+	bind := Binding{Path: string(args[1].(types.String))}
 	for _, b := range e.labels.Bind {
 		if b.Path == bind.Path {
 			bind = b
@@ -213,8 +203,7 @@ func celGrounded(args ...ref.Val) ref.Val {
 }
 
 func celHost(arg ref.Val) ref.Val {
-	s, _ := arg.(types.String)
-	l, ok := splitLink(string(s))
+	l, ok := splitLink(string(arg.(types.String)))
 	if !ok || l.hostName() == "" {
 		return types.NewErr("host: not a link with a clear host")
 	}
@@ -224,13 +213,8 @@ func celHost(arg ref.Val) ref.Val {
 // celWithin compares a path with a folder by whole components. What only letter case keeps outside is an error, and so is
 // a path that has to be guessed at: an error fires a deny or ask rule, and never an allow rule.
 func celWithin(args ...ref.Val) ref.Val {
-	e, ok := args[0].(*evaluation)
-	p, ok2 := args[1].(types.String)
-	dir, ok3 := args[2].(types.String)
-	if !ok || !ok2 || !ok3 {
-		return types.NewErr("within: not a path")
-	}
-	in, err := within(string(p), string(dir), e.call.Paths)
+	e := args[0].(*evaluation)
+	in, err := within(string(args[1].(types.String)), string(args[2].(types.String)), e.call.Paths)
 	if err != nil {
 		return types.WrapErr(err)
 	}

@@ -213,7 +213,7 @@ func (t *schemaTypes) FindStructFieldType(name, field string) (*types.FieldType,
 }
 
 // jsonAdapter gives CEL the values of a call: numbers as numbers, everything else as CEL's own adapter does.
-type jsonAdapter struct{ provider *schemaTypes }
+type jsonAdapter struct{}
 
 func (a jsonAdapter) NativeToValue(v any) ref.Val {
 	switch v := v.(type) {
@@ -229,23 +229,8 @@ func (a jsonAdapter) NativeToValue(v any) ref.Val {
 		return types.NewStringInterfaceMap(a, v)
 	case []any:
 		return types.NewDynamicList(a, v)
-	case *State:
-		return sessionValue{v}
 	}
 	return types.DefaultTypeAdapter.NativeToValue(v)
-}
-
-// sessionValue is the session as a CEL value, opaque but for its fields.
-type sessionValue struct{ state *State }
-
-func (s sessionValue) Type() ref.Type        { return types.NewObjectType(sessionType) }
-func (s sessionValue) Value() any            { return s.state }
-func (s sessionValue) Equal(ref.Val) ref.Val { return types.False }
-func (s sessionValue) ConvertToType(ref.Type) ref.Val {
-	return types.NewErr("a session has no other type")
-}
-func (s sessionValue) ConvertToNative(reflect.Type) (any, error) {
-	return nil, fmt.Errorf("a session has no other type")
 }
 
 func (e *evaluation) ConvertToNative(reflect.Type) (any, error) {

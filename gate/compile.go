@@ -362,10 +362,8 @@ func unmatchable(schema map[string]any, a *argPattern, answer Answer) string {
 		}
 		return fmt.Sprintf("is one of %s%s", strings.Join(texts, ", "), didYouMean(a.value.text.source(), texts))
 	}
-	if a.value.text.all() {
-		return ""
-	}
 	switch typ := schema["type"]; {
+	case a.value.text.all():
 	case (typ == "integer" || typ == "number") && (a.quoted || a.value.number == "" && a.value.text.exact()):
 		return "is a number"
 	case typ == "boolean" && (a.quoted || !try(true) && !try(false)):

@@ -26,9 +26,6 @@ type glob struct {
 // newGlob reads a pattern. Where oneLevel is set and the pattern has a slash, * stays inside one path component and **
 // crosses them; otherwise both match any text.
 func newGlob(src string, oneLevel bool) (glob, error) {
-	if len(src) > maxPattern {
-		return glob{}, errors.New("the pattern is longer than 1024 bytes")
-	}
 	oneLevel = oneLevel && strings.Contains(src, "/")
 	var g glob
 	var lit strings.Builder
@@ -230,28 +227,18 @@ func plainText(s string) bool {
 		switch c := s[i]; {
 		case c < 0x20 || c == 0x7f || c == '\\':
 			return false
-		case c == '%' && i+2 < len(s) && hexByte(s[i+1], s[i+2]) != 0:
+		case c == '%' && i+2 < len(s) && splits(s[i+1], s[i+2]):
 			return false
 		}
 	}
 	return true
 }
 
-// hexByte is the byte of an encoding that could change how a path or URL is split, or 0.
-func hexByte(hi, lo byte) byte {
+// splits reports whether an encoding with these digits stands for a byte that could change how a path or URL is split.
+func splits(hi, lo byte) bool {
 	h, l := unhex(hi), unhex(lo)
-	if h > 15 || l > 15 {
-		return 0
-	}
-	switch b := h<<4 | l; b {
-	case 0, '.', '/', '\\', '%', '@', ':', '?', '#':
-		return max(b, 1)
-	default:
-		if b < 0x20 || b == 0x7f {
-			return b
-		}
-		return 0
-	}
+	b := h<<4 | l
+	return h < 16 && l < 16 && (b < 0x20 || b == 0x7f || strings.IndexByte(`./\%@:?#`, b) >= 0)
 }
 
 func unhex(c byte) byte {

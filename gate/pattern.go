@@ -316,7 +316,7 @@ type urlPattern struct{ scheme, host, rest glob }
 
 func newURLPattern(src string) (*urlPattern, error) {
 	scheme, after, _ := strings.Cut(src, "://")
-	host, rest, slash := strings.Cut(after, "/")
+	host, rest, _ := strings.Cut(after, "/")
 	switch {
 	case strings.Contains(scheme, "*"):
 		return nil, errors.New("write the scheme of the link: https://…")
@@ -324,18 +324,12 @@ func newURLPattern(src string) (*urlPattern, error) {
 		return nil, errors.New("the link has no host")
 	case strings.HasSuffix(host, "*"):
 		return nil, errors.New("a wildcard at the end of the host also matches other hosts; write https://host/** for everything there")
-	case strings.ContainsAny(host, "@?#%"):
+	case strings.ContainsAny(host, `@?#%\`):
 		return nil, errors.New("a pattern's host holds letters, digits, dots, a port and wildcards only")
-	case !slash:
-		rest = ""
 	}
-	p := &urlPattern{scheme: literalGlob(strings.ToLower(scheme))}
-	var err error
-	if p.host, err = newGlob(strings.ToLower(host), false); err != nil {
-		return nil, err
-	}
-	p.rest, err = newGlob("/"+rest, true)
-	return p, err
+	hostGlob, _ := newGlob(strings.ToLower(host), false) // it holds no backslash, and is shorter than src
+	restGlob, err := newGlob("/"+rest, true)
+	return &urlPattern{literalGlob(strings.ToLower(scheme)), hostGlob, restGlob}, err
 }
 
 func (p *urlPattern) match(s string) bool {

@@ -503,9 +503,6 @@ func (p *shellParser) finish(cmd *simple) {
 
 // command adds one command by its words.
 func (p *shellParser) command(words []word) {
-	if p.out.limit {
-		return
-	}
 	if len(p.out.parts) >= maxParts {
 		p.over()
 		return
