@@ -67,6 +67,7 @@ func Exec(ctx context.Context, s Server) (*Process, error) {
 		*out.mine, *out.its = r, w
 		ends = append(ends, w)
 	}
+	widen(p.Stdout)
 	wait, err := startGroup(cmd)
 	for _, w := range ends {
 		w.Close()

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // startGroup starts cmd as the head of a process group, killed with the gateway. The kernel ties that to the thread that
@@ -28,6 +30,17 @@ func startGroup(cmd *exec.Cmd) (wait func(), err error) {
 		return nil, err
 	}
 	return func() { <-ended }, nil
+}
+
+// pipeRoom is how much a pipe to or from a server holds: a long message passes in few switches between the two processes.
+const pipeRoom = 1 << 20
+
+func widen(pipe any) {
+	if f, ok := pipe.(*os.File); ok {
+		if raw, err := f.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeRoom) }) // refused: it stays as it is
+		}
+	}
 }
 
 // signalGroup signals the group of cmd and every process below it, also one that left the group.

@@ -214,7 +214,7 @@ func (l *Lines) line() (string, error) {
 // Write hands over a message. Where nothing else is under way, what the stream takes without waiting is written at once; the
 // rest is queued for the goroutine that writes. With a ctx that has ended Write never waits.
 func (l *Lines) Write(ctx context.Context, m Message) error {
-	data := append(m.Append(make([]byte, 0, 512)), '\n')
+	data := append(m.Append(nil), '\n')
 	for {
 		l.mu.Lock()
 		switch {

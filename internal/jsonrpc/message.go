@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -183,6 +184,7 @@ func NewError(code int, message string, data strictjson.Value) strictjson.Value 
 
 // Append writes the message as JSON on one line, without a line break.
 func (m Message) Append(dst []byte) []byte {
+	dst = slices.Grow(dst, 64+len(m.Method)+m.ID.value.Size()+m.Params.Size()+m.Result.Size()+m.Error.Size())
 	dst = append(dst, `{"jsonrpc":"2.0"`...)
 	member := func(name string, v strictjson.Value) {
 		if v.Kind() != strictjson.KindAbsent {

@@ -119,9 +119,12 @@ func unescape(s string) string {
 	}
 }
 
+// stringSize is about how long s is as JSON: a text has a line break now and then.
+func stringSize(s string) int { return len(s) + len(s)/12 + 2 }
+
 // appendString writes s as a JSON string. U+2028 and U+2029 are escaped: some line readers end a line there.
 func appendString(dst []byte, s string) []byte {
-	dst = slices.Grow(dst, len(s)+len(s)/16+2) // a text has a line break now and then
+	dst = slices.Grow(dst, stringSize(s))
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {

@@ -288,6 +288,27 @@ func (v Value) list(more int) []Member {
 	return members
 }
 
+// Size is about how many bytes Append writes: enough for most texts, too few for one that is full of escapes.
+func (v Value) Size() int {
+	switch {
+	case v.made == nil && v.doc == nil:
+		return 4
+	case v.made == nil:
+		n := &v.doc.nodes[v.at]
+		return int(n.end-n.start) + 2
+	case v.made.kind == KindString:
+		return stringSize(v.made.text)
+	}
+	n := len(v.made.text) + 2
+	for _, m := range v.made.members {
+		n += len(m.Name) + 4 + m.Value.Size()
+	}
+	for _, e := range v.made.elems {
+		n += 1 + e.Size()
+	}
+	return n
+}
+
 // Append writes v as JSON on one line. What was read and not changed is written as it was read; an absent value as null.
 func (v Value) Append(dst []byte) []byte {
 	if v.made == nil && v.doc != nil {

@@ -123,3 +123,15 @@ func ExampleParse() {
 	// {"id":9007199254740993,"params":{"name":"echo"},"method":"tools/call"}
 	// reading JSON: names of an object differ only in case at byte 26
 }
+
+func TestSizeIsEnoughForHonestTexts(t *testing.T) {
+	long := strings.Repeat("a line of text\n", 1000)
+	for _, v := range []Value{
+		mustParse(t, `{"a":[1,2,{"b":"\/"}],"c":"`+"x"+`"}`), String(long), Object(Member{"text", String(long)}, Member{"n", Number("1.0")}),
+		Array(String(long), Null(), mustParse(t, `"x"`)), {},
+	} {
+		if n, size := len(v.Append(nil)), v.Size(); size < n || size > 2*n+20 {
+			t.Errorf("%d bytes, size %d: %.60s", n, size, v.Append(nil))
+		}
+	}
+}
