@@ -85,6 +85,7 @@ var commands = []func() *cobra.Command{
 	newPin,
 	newReplay,
 	newRun,
+	newScreen,
 	newTask,
 	newUnwrap,
 	newVersion,

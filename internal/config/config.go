@@ -30,6 +30,7 @@ type File struct {
 	Egress    *Egress    `yaml:"egress"`
 	Pins      *Pins      `yaml:"pins"`
 	Sandbox   *Sandbox   `yaml:"sandbox"`
+	Screens   *Screens   `yaml:"screens"`
 
 	Credentials []Credential `yaml:"credentials"`
 	Proxy       *Proxy       `yaml:"proxy"`
