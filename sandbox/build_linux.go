@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,6 +42,9 @@ func (in *initer) build() error {
 	// The root must be attached before mounts can be put into it. It covers the host's in this namespace alone.
 	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, "/tmp", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return layerError("files", fmt.Errorf("attaching the root: %w", err))
+	}
+	if err := in.mountCovers(); err != nil {
+		return layerError("files", err)
 	}
 	if err := in.ownMounts(); err != nil {
 		return layerError("files", err)
@@ -157,12 +159,37 @@ func (in *initer) place(e entry) error {
 	return in.root.touch(e.Target)
 }
 
+// cover clones a cover: a mount with mode 0 and nothing in it. The covers themselves were mounted with all attributes, which a clone
+// inherits.
 func (in *initer) cover(e entry) (int, error) {
 	from := coverFile
 	if e.Dir {
 		from = coverDir
 	}
-	return in.root.again(from, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	at, err := in.root.at(from)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(at)
+	fd, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("cloning a cover: %w", err)
+	}
+	return fd, nil
+}
+
+// mountCovers gives the two covers the attributes of their clones.
+func (in *initer) mountCovers() error {
+	for _, path := range []string{coverDir, coverFile} {
+		fd, err := in.root.again(path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+		if err != nil {
+			return err
+		}
+		if err := in.root.attach(fd, path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mountProc mounts the process list of the sandbox's own process namespace, and covers what else the kernel shows in it.
@@ -261,9 +288,9 @@ func (in *initer) landlock() error {
 	for _, dir := range []string{"/etc", "/dev", "/home", "/run/hearsay/folder", "/var"} {
 		allow(dir, mayRead)
 	}
-	allow("/", ll.AccessFSReadDir) // names in the root; what must not be read is covered
+	allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR) // names in the root; what must not be read is covered
 	allow("/dev/pts", mayRead|mayUseDevice)
-	allow("/proc", mayRead|ll.AccessFSWriteFile|ll.AccessFSTruncate) // own limits, names and out-of-memory scores are written here
+	allow("/proc", mayRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE) // own limits, names and out-of-memory scores are written here
 	for _, f := range in.plan.Files {
 		allow(f.Path, mayRead)
 	}

@@ -8,31 +8,28 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
 // lastCapability is above every capability of today; the kernel says EINVAL for those it does not know.
 const lastCapability = 63
 
-// dropCapabilities empties all five sets on every thread and forbids gaining any by an exec.
+// dropCapabilities empties all five sets and forbids gaining any by an exec.
 func dropCapabilities() error {
-	if _, _, errno := psx.Syscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
-		return fmt.Errorf("forbidding new privileges: %w", errno)
+	// On this thread alone: only what it starts can exec. The filter takes the other threads along.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbidding new privileges: %w", err)
 	}
 	for c := uintptr(0); c <= lastCapability; c++ {
-		// On this thread alone: only what it starts can exec.
 		if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno == unix.EINVAL {
 			break
 		} else if errno != 0 {
 			return fmt.Errorf("dropping capability %d from the bounding set: %w", c, errno)
 		}
 	}
-	if _, _, errno := psx.Syscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0); errno != 0 {
-		return fmt.Errorf("clearing the ambient set: %w", errno)
-	}
+	// On every thread. The ambient set shrinks with the permitted one.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	if _, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0); errno != 0 {
+	if _, _, errno := onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0); errno != 0 {
 		return fmt.Errorf("emptying the sets: %w", errno)
 	}
 	return nil

@@ -31,7 +31,7 @@ type message struct {
 
 	// From init.
 	Ready   *ready      `json:",omitempty"`
-	Running *Report     `json:",omitempty"`
+	Running bool        `json:",omitempty"`
 	Failed  *failure    `json:",omitempty"`
 	Exit    *exitStatus `json:",omitempty"`
 }
@@ -41,7 +41,7 @@ type ready struct {
 	Listeners int
 	DNS       bool
 	Terminal  bool
-	Notes     []string
+	Report    Report // as measured
 }
 
 // failure is an error that crosses the socket.

@@ -1,9 +1,11 @@
 // Package sandbox starts a Linux process that has nothing but what its [Spec] lists: the system read-only, an empty home, the
 // folders named, and no way out but one socket that the caller serves.
 //
-// Most programs need two calls. [Main] comes first in main: the sandbox has no helper program, it starts the caller's own
-// binary again. [Start] makes the sandbox ready; the caller serves [Process.Listener] with its proxy, calls [Process.Go],
-// and at the end [Process.Wait].
+// Most programs need two calls. [Start] makes the sandbox ready; the caller serves [Process.Listener] with its proxy. [Process.Go] lets
+// the command run. At the end comes [Process.Wait].
+//
+// There is no helper program: Start runs the caller's own binary again, and a program that imports this package and finds itself started
+// as hearsay-sandbox-init becomes the first process of a sandbox before its main begins.
 //
 // What holds it, from the outside in: user, mount, pid, network, ipc, uts and cgroup namespaces; a file view that is a list of
 // what is allowed, built on file descriptors; no capability in any set; Landlock over the same view; a seccomp filter that

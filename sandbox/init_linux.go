@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,12 +31,10 @@ const (
 // exitInit is the code of an init that could not make the sandbox. Nobody reads it but a person in a trace.
 const exitInit = 125
 
-var hooked atomic.Bool
-
-// Main must be called first in main, before flags and anything that opens files. It returns at once in an ordinary start of the
-// program, and never in the init of a sandbox. Without it Start refuses.
-func Main() {
-	hooked.Store(true)
+// init takes the process over when it was started as the init of a sandbox, or as its janitor. It is done here and not by a call in
+// main, since a program's other packages would initialise first, in each start of a sandbox; the package imports little so that its
+// turn comes early.
+func init() {
 	if len(os.Args) == 0 {
 		return
 	}
@@ -64,7 +61,14 @@ func runInit() {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	ctl := control{os.NewFile(controlFD, "control")}
 	in := &initer{ctl: ctl}
-	if err := in.run(); err != nil {
+	// On a thread of its own, never unlocked: what is set on it, the command inherits. Not on the main thread, which is in charge of
+	// the process's signals: were it in the Landlock domain, the command could signal init.
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		ended <- in.run()
+	}()
+	if err := <-ended; err != nil {
 		_ = ctl.send(message{Failed: describe(err)}) // the parent also sees the end of the socket
 	}
 }
@@ -97,17 +101,20 @@ type initer struct {
 	notes  []string
 	inside map[string]string // namespaces
 	pty    *os.File          // the command's side
-	target atomic.Int32
+	target int
 }
 
 // run is the order of a start. It returns only with an error; otherwise the process ends in it.
-func (in *initer) run() error {
+//
+// All of it happens on one thread: a change of threads costs more here than most steps.
+func (in *initer) run() (err error) {
 	if err := in.readPlan(); err != nil {
 		return layerError("start", err)
 	}
 	closeInherited()
-	caught := make(chan os.Signal, 16) // caught and dropped: orders come over the socket. Ignored ones would stay ignored in the command.
-	signal.Notify(caught)
+	// Caught and dropped: orders come over the socket. Ignored ones would stay ignored in the command.
+	caught := make(chan os.Signal, 16)
+	signal.Notify(caught, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGABRT)
 	go func() {
 		for range caught {
 		}
@@ -146,13 +153,32 @@ func (in *initer) run() error {
 		fds = append(fds, outer)
 		r.Terminal = true
 	}
+	if r.Report, err = in.confine(); err != nil {
+		return err
+	}
 	if err := in.ctl.send(message{Ready: &r}, fds...); err != nil {
 		return layerError("start", err)
 	}
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
-	return in.serve()
+	for {
+		m, _, err := in.ctl.receive()
+		if err != nil {
+			os.Exit(exitInit) // the parent is gone, or has thought better of it
+		}
+		if m.Go {
+			break
+		}
+	}
+	if err := in.start(); err != nil {
+		return err
+	}
+	if err := in.ctl.send(message{Running: true}); err != nil {
+		return layerError("start", err)
+	}
+	go in.obey()
+	return in.reap()
 }
 
 func (in *initer) readPlan() error {
@@ -273,55 +299,18 @@ func (in *initer) openTerminal() (int, error) {
 	return outer, nil
 }
 
-// serve obeys the parent until the command has ended. When the parent is gone, init ends whatever it is doing, and the kernel
-// ends everything inside with it.
-func (in *initer) serve() error {
-	orders := make(chan message)
-	go func() {
-		for {
-			m, _, err := in.ctl.receive()
-			if err != nil {
-				os.Exit(exitInit)
-			}
-			orders <- m
-		}
-	}()
-	failed := make(chan error, 1)
-	begun := false
+// obey passes signals to the command. When the parent is gone, init ends, and the kernel ends everything inside with it.
+func (in *initer) obey() {
 	for {
-		select {
-		case err := <-failed:
-			return err
-		case m := <-orders:
-			switch {
-			case m.Go && !begun:
-				begun = true
-				go in.command(failed)
-			case m.Signal != 0:
-				if pid := int(in.target.Load()); pid > 0 {
-					// To the command's session: Ctrl-C reaches every process of a pipeline.
-					_ = unix.Kill(-pid, m.Signal)
-				}
-			}
+		m, _, err := in.ctl.receive()
+		if err != nil {
+			os.Exit(exitInit)
+		}
+		if m.Signal != 0 {
+			// To the command's session: Ctrl-C reaches every process of a pipeline.
+			_ = unix.Kill(-in.target, m.Signal)
 		}
 	}
-}
-
-// command confines a thread and starts the command from it.
-func (in *initer) command(failed chan<- error) {
-	runtime.LockOSThread() // and never unlocked: what is set on this thread stays on it
-	report, err := in.confine()
-	if err == nil {
-		err = in.start()
-	}
-	if err == nil {
-		err = in.ctl.send(message{Running: &report})
-	}
-	if err != nil {
-		failed <- err
-		return
-	}
-	in.reap()
 }
 
 // confine sets the layers that hold the calling thread and what it starts, and measures them.
@@ -372,7 +361,7 @@ func (in *initer) start() error {
 		return &CommandError{Command: p.Args[0], Err: err, NotFound: errors.Is(err, unix.ENOENT),
 			Hint: "Its interpreter or the working folder may be missing inside"}
 	}
-	in.target.Store(int32(pid))
+	in.target = pid
 	if in.pty != nil {
 		in.pty.Close()
 	}
@@ -390,7 +379,7 @@ func (in *initer) start() error {
 }
 
 // reap waits for every child and ends with the command: the kernel then ends what it left behind.
-func (in *initer) reap() {
+func (in *initer) reap() error {
 	for {
 		var ws unix.WaitStatus
 		pid, err := unix.Wait4(-1, &ws, 0, nil)
@@ -398,9 +387,9 @@ func (in *initer) reap() {
 			continue
 		}
 		if err != nil {
-			os.Exit(exitInit)
+			return layerError("start", err)
 		}
-		if pid != int(in.target.Load()) || !ws.Exited() && !ws.Signaled() {
+		if pid != in.target || !ws.Exited() && !ws.Signaled() {
 			continue
 		}
 		var e exitStatus

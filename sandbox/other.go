@@ -8,9 +8,6 @@ import (
 	"runtime"
 )
 
-// Main must be called first in main. On this platform it does nothing.
-func Main() {}
-
 // Start refuses: there is no sandbox for this platform.
 func Start(_ context.Context, spec Spec) (*Process, error) {
 	if err := spec.validate(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -51,13 +50,12 @@ type Process struct {
 	box         box
 
 	started atomic.Bool
-	mu      sync.Mutex
 	report  Report
 }
 
 // box is what the platform holds of a sandbox.
 type box interface {
-	run() (Report, error)
+	run() error
 	wait() (Exit, error)
 	signal(syscall.Signal) error
 	kill() error
@@ -80,14 +78,7 @@ func (p *Process) Go() error {
 	if p.started.Swap(true) {
 		return errors.New("sandbox: Go was called before")
 	}
-	r, err := p.box.run()
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	p.report = r
-	p.mu.Unlock()
-	return nil
+	return p.box.run()
 }
 
 // Wait blocks until the command has ended and every process inside is gone. The error is not nil only when the end of the
@@ -106,9 +97,5 @@ func (p *Process) Signal(sig syscall.Signal) error { return p.box.signal(sig) }
 // Kill ends every process inside at once.
 func (p *Process) Kill() error { return p.box.kill() }
 
-// Report says what is enforced; it is empty before Go has returned.
-func (p *Process) Report() Report {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.report
-}
+// Report says what is enforced. It is complete before Go: it can be recorded before the command runs.
+func (p *Process) Report() Report { return p.report }

@@ -28,7 +28,7 @@ type Mount struct {
 	Access string `json:"access"` // ro, rw, hidden, protected
 }
 
-// Report says what holds a sandbox. It is complete once [Process.Go] has returned.
+// Report says what holds a sandbox, as it was measured from inside before the command ran.
 type Report struct {
 	Weaker      []Weaker `json:"weaker,omitempty"` // asked for by the operator
 	Layers      []Layer  `json:"layers"`

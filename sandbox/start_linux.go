@@ -42,9 +42,6 @@ const cloneFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // Start makes a sandbox ready and returns before its command runs: the caller first serves the listeners, then calls
 // [Process.Go]. When ctx ends, the sandbox is killed. A [LayerError] says what the machine lacks.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
-	if !hooked.Load() {
-		return nil, errors.New("sandbox: Main was not called at the start of main: the sandbox starts the program itself again")
-	}
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
@@ -153,17 +150,12 @@ type starter struct {
 	group   *cgroup
 	stop    func() bool // ends the watch on ctx
 
-	running chan startResult // the answer to Go
-	ended   chan struct{}    // closed when init is gone and everything with it
+	running chan error    // the answer to Go
+	ended   chan struct{} // closed when init is gone and everything with it
 	mu      sync.Mutex
 	exit    *exitStatus
 	toClose []io.Closer
 	once    sync.Once
-}
-
-type startResult struct {
-	report Report
-	err    error
 }
 
 func (s *starter) start() (*Process, error) {
@@ -207,8 +199,9 @@ func (s *starter) start() (*Process, error) {
 	if err := proc.take(*m.Ready, fds); err != nil {
 		return nil, err
 	}
+	proc.report = s.complete(m.Ready.Report)
 	proc.box = s
-	s.running, s.ended = make(chan startResult, 1), make(chan struct{})
+	s.running, s.ended = make(chan error, 1), make(chan struct{})
 	go s.watch()
 	return proc, nil
 }
@@ -391,15 +384,8 @@ func (s *starter) watch() {
 			break
 		}
 		switch {
-		case m.Running != nil:
-			r := *m.Running
-			r.Weaker = s.spec.Weaker
-			r.Notes = slices.Concat(s.view.notes, s.identityNotes(), r.Notes)
-			r.View = shown(s.plan.Entries)
-			if s.group != nil {
-				r.Layers = append(r.Layers, Layer{"cgroup", Enforced, s.group.detail})
-			}
-			s.running <- startResult{report: r}
+		case m.Running:
+			s.running <- nil
 		case m.Failed != nil:
 			failed = withRemedy(m.Failed.error())
 		case m.Exit != nil:
@@ -415,7 +401,7 @@ func (s *starter) watch() {
 		failed = ErrGone
 	}
 	select {
-	case s.running <- startResult{err: failed}:
+	case s.running <- failed:
 	default:
 	}
 	close(s.ended)
@@ -461,14 +447,20 @@ func (s *starter) explain(err error) error {
 	return fmt.Errorf("sandbox: init ended early: %w", err)
 }
 
-func (s *starter) run() (Report, error) {
-	if err := s.ctl.send(message{Go: true}); err != nil {
-		<-s.ended
-		r := <-s.running
-		return Report{}, r.err
+func (s *starter) run() error {
+	_ = s.ctl.send(message{Go: true}) // when init is gone, watch says why
+	return <-s.running
+}
+
+// complete adds to what init measured what only the parent knows.
+func (s *starter) complete(r Report) Report {
+	r.Weaker = s.spec.Weaker
+	r.Notes = slices.Concat(s.view.notes, s.identityNotes(), r.Notes)
+	r.View = shown(s.plan.Entries)
+	if s.group != nil {
+		r.Layers = append(r.Layers, Layer{"cgroup", Enforced, s.group.detail})
 	}
-	r := <-s.running
-	return r.report, r.err
+	return r
 }
 
 func (s *starter) wait() (Exit, error) {

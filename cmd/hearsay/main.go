@@ -9,8 +9,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/seed-4e9f7b04/hearsay/sandbox"
 )
 
 // Exit codes. A wrapped command's own code passes through.
@@ -45,10 +43,7 @@ func usageError(format string, args ...any) error {
 	return withCode(exitUsage, fmt.Errorf(format, args...))
 }
 
-func main() {
-	sandbox.Main() // does not return in the init of a sandbox, which is this program started again
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run is main without the process around it, for tests.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

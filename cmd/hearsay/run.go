@@ -231,12 +231,20 @@ func (r *runner) run(ctx context.Context) error {
 	signal.Notify(signals, passedSignals...)
 	defer signal.Stop(signals)
 
-	if err := auditSandbox(r.log, runName, &r.spec); err != nil {
-		return withCode(exitSandbox, fmt.Errorf("nothing was run: %w", err))
-	}
 	proc, err := sandbox.Start(ctx, r.spec)
 	if err != nil {
 		return sandboxError(err)
+	}
+	end := func(err error) error {
+		_ = proc.Kill()
+		_, _ = proc.Wait()
+		return withCode(exitSandbox, err)
+	}
+	if err := auditSandbox(r.log, runName, &r.spec, proc.Report()); err != nil {
+		return end(fmt.Errorf("nothing was run: %w", err))
+	}
+	if r.verbose {
+		fmt.Fprint(r.stderr, proc.Report())
 	}
 	level := slog.LevelError
 	if r.verbose {
@@ -247,28 +255,16 @@ func (r *runner) run(ctx context.Context) error {
 		Logger: slog.New(slog.NewTextHandler(r.stderr, &slog.HandlerOptions{Level: level})),
 	})
 	if err != nil {
-		proc.Kill()
-		proc.Wait()
-		return withCode(exitSandbox, err)
+		return end(err)
 	}
 	defer out.close()
 	if err := proc.Go(); err != nil {
 		proc.Wait()
 		return sandboxError(err)
 	}
-	if r.verbose {
-		fmt.Fprint(r.stderr, proc.Report())
-	}
-	if err := auditReport(r.log, runName, proc.Report()); err != nil {
-		proc.Kill()
-		proc.Wait()
-		return withCode(exitSandbox, fmt.Errorf("the command was ended: %w", err))
-	}
 	stop, err := streams.relay(proc)
 	if err != nil {
-		proc.Kill()
-		proc.Wait()
-		return err
+		return end(err)
 	}
 	ended := make(chan struct{})
 	var passing sync.WaitGroup

@@ -88,37 +88,25 @@ func cutPort(entry string) (host, port string, ok bool) {
 	return entry[:i], entry[i+1:], true
 }
 
-// auditSandbox records the start of a sandbox. It comes before the command runs; without the record it does not run.
-func auditSandbox(log *audit.Log, name string, spec *sandbox.Spec) error {
+// auditSandbox records a sandbox and what was found to be in force. It comes before the command runs; without the record it does not.
+func auditSandbox(log *audit.Log, name string, spec *sandbox.Spec, r sandbox.Report) error {
 	if log == nil {
 		return nil
 	}
-	detail := map[string]string{"what": "sandbox", "preset": spec.Preset.String(), "network": "none"}
+	detail := map[string]string{"what": "sandbox", "preset": spec.Preset.String(), "network": "none", "kernel": r.Kernel, "landlock_abi": strconv.Itoa(r.LandlockABI)}
 	if spec.Network == sandbox.Egress {
 		detail["network"] = "egress"
-	}
-	if len(spec.Weaker) > 0 {
-		detail["weaker"] = joined(spec.Weaker)
-	}
-	return log.Append(audit.Event{Kind: audit.Start, Server: name, Detail: detail})
-}
-
-// auditReport records what was found to be in force once the command runs.
-func auditReport(log *audit.Log, name string, r sandbox.Report) error {
-	if log == nil {
-		return nil
-	}
-	detail := map[string]string{"what": "sandbox report", "kernel": r.Kernel, "landlock_abi": strconv.Itoa(r.LandlockABI)}
-	for _, l := range r.Layers {
-		detail[l.Name] = strings.TrimSpace(string(l.State) + ": " + l.Detail)
 	}
 	if len(r.Weaker) > 0 {
 		detail["weaker"] = joined(r.Weaker)
 	}
+	for _, l := range r.Layers {
+		detail["layer "+l.Name] = strings.TrimSpace(string(l.State) + ": " + l.Detail)
+	}
 	for i, n := range r.Notes {
 		detail[fmt.Sprintf("note %d", i+1)] = n
 	}
-	return log.Append(audit.Event{Kind: audit.Result, Server: name, Detail: detail})
+	return log.Append(audit.Event{Kind: audit.Start, Server: name, Detail: detail})
 }
 
 func joined(modes []sandbox.Weaker) string {
