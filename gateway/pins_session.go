@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
@@ -32,13 +34,16 @@ type book struct {
 	standing map[PinKind]map[string]Standing
 	read     map[PinKind]*link // the running server whose whole list of the kind was read
 
+	granted map[string]bool // digests that a person approved for this session
+	asked   int             // questions put to a person
+
 	reading chan struct{} // held while a list is read
 }
 
 func newBook(pins Pins, s Server) *book {
 	pins.AllowDrift = pins.AllowDrift || s.Trust == FirstParty
 	return &book{pins: pins, server: s.Server, launch: s.Command, first: map[PinKind]map[string]string{}, standing: map[PinKind]map[string]Standing{},
-		read: map[PinKind]*link{}, reading: make(chan struct{}, 1)}
+		read: map[PinKind]*link{}, granted: map[string]bool{}, reading: make(chan struct{}, 1)}
 }
 
 // withheld is one definition that a list does not show, for the first time, and why.
@@ -46,6 +51,7 @@ type withheld struct {
 	kind     PinKind
 	name     string
 	standing Standing
+	def      strictjson.Value
 }
 
 // show takes out of a list what a person did not approve, or what is not what the server said before: a definition that changes
@@ -78,7 +84,7 @@ func (b *book) show(method string, result strictjson.Value) (strictjson.Value, [
 		if b.passes(standing) {
 			kept = append(kept, def)
 		} else if !known || before != standing {
-			out = append(out, withheld{kind, name, standing})
+			out = append(out, withheld{kind, name, standing, def})
 		}
 	}
 	if len(kept) == list.Len() {
@@ -93,6 +99,9 @@ func (b *book) judge(kind PinKind, name string, def strictjson.Value) Standing {
 		return Changed
 	}
 	digest := Digest(def)
+	if b.granted[digest] {
+		return Approved
+	}
 	if b.first[kind] == nil {
 		b.first[kind] = map[string]string{}
 	}
@@ -211,11 +220,65 @@ func (l *link) list(ctx context.Context, kind PinKind, meta strictjson.Value, pa
 	return nil
 }
 
-// tellWithheld puts on record what a list does not show.
+// tellWithheld puts on record what a list does not show, and asks a person about it.
 func (up *upstream) tellWithheld(out []withheld) {
 	up.s.counts.withheld.Add(int64(len(out)))
 	for _, w := range out {
 		up.s.log.Warn("a definition is withheld", "server", up.name(), "kind", w.kind, "name", cleanLine(w.name), "why", w.standing)
 		up.s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: cleanLine(w.name), Answer: "deny", Reason: "pin", Text: w.standing.String()})
 	}
+	if up.s.g.opt.Ask == nil || !up.book.pinned() || len(out) == 0 {
+		return
+	}
+	up.s.work.Go(func() {
+		for _, w := range out {
+			if !up.askAbout(w) {
+				return
+			}
+		}
+	})
+}
+
+// maxPinQuestions bounds how many questions about definitions one session puts to a person: a server that keeps changing them
+// must not wear anybody down.
+const maxPinQuestions = 8
+
+// askAbout puts a definition that is withheld to a person, with what differs from the approved one. A yes holds for this session;
+// hearsay pin makes it last. false: no more questions.
+func (up *upstream) askAbout(w withheld) bool {
+	b := up.book
+	if hiddenIn(w.def) != "" || unseen(w.name) {
+		return true // what a person cannot see whole is not asked about
+	}
+	b.mu.Lock()
+	b.asked++
+	enough := b.asked > maxPinQuestions
+	b.mu.Unlock()
+	if enough {
+		return false
+	}
+	was := b.pins.Lock.Servers[b.server].Definitions[w.kind][w.name].Definition
+	c := gate.Call{Server: up.name(), Tool: "hearsay pin", Principal: up.s.who, Args: map[string]any{
+		"kind": w.kind.String(), "name": w.name, "change": w.standing.String(), "difference": strings.Join(lines(text(was), text(w.def)), "\n"),
+	}}
+	d := gate.Decision{Answer: gate.Ask, Rule: "pins", Reason: "definition-withheld",
+		Text: "The server offers a definition that is not as it was approved. Yes lets it be shown and used in this session; hearsay pin makes that last."}
+	answer, err := up.s.g.opt.Ask(up.s.ctx, c, d)
+	if err != nil {
+		answer = gate.Deny
+	}
+	if up.s.record(audit.Event{Kind: audit.Approval, Server: up.name(), Tool: cleanLine(w.name), Answer: answer.String(), Reason: "pin", Digest: Digest(w.def)}) != nil || answer != gate.Allow {
+		return true
+	}
+	b.mu.Lock()
+	b.granted[Digest(w.def)] = true
+	b.standing[w.kind][w.name] = Approved
+	b.mu.Unlock()
+	up.s.mu.Lock()
+	told := !up.s.modern
+	up.s.mu.Unlock()
+	if told && w.kind != PinTemplate {
+		up.s.client.Notify(up.s.ctx, "notifications/"+w.kind.section()+"/list_changed", strictjson.Value{})
+	}
+	return true
 }
