@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
-	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/approve"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
@@ -258,16 +258,14 @@ func (up *upstream) askAbout(w withheld) bool {
 		return false
 	}
 	was := b.pins.Lock.Servers[b.server].Definitions[w.kind][w.name].Definition
-	c := gate.Call{Server: up.name(), Tool: "hearsay pin", Principal: up.s.who, Args: map[string]any{
+	differs := map[string]any{
 		"kind": w.kind.String(), "name": w.name, "change": w.standing.String(), "difference": strings.Join(lines(text(was), text(w.def)), "\n"),
-	}}
-	d := gate.Decision{Answer: gate.Ask, Rule: "pins", Reason: "definition-withheld",
-		Text: "The server offers a definition that is not as it was approved. Yes lets it be shown and used in this session; hearsay pin makes that last."}
-	answer, err := up.s.g.opt.Ask(up.s.ctx, c, d)
-	if err != nil {
-		answer = gate.Deny
 	}
-	if up.s.record(audit.Event{Kind: audit.Approval, Server: up.name(), Tool: cleanLine(w.name), Answer: answer.String(), Reason: "pin", Digest: Digest(w.def)}) != nil || answer != gate.Allow {
+	answer := up.s.g.opt.Ask(up.s.ctx, approve.Question{
+		Session: up.s.id, Principal: up.s.who, Server: up.name(), Tool: "hearsay pin", Args: differs, Call: Canonical(nil, w.def), Rule: "pins", HighRisk: true,
+		Why: "The server offers a definition that is not as it was approved. Yes lets it be shown and used in this session; hearsay pin makes that last.",
+	})
+	if answer.Verdict == approve.Deny {
 		return true
 	}
 	b.mu.Lock()
