@@ -29,7 +29,7 @@ func TestRealServersCanBePinned(t *testing.T) {
 			if len(offer.Definitions[PinTool]) == 0 {
 				t.Fatal("it offers no tools")
 			}
-			lock := approvedLock(t, offer)
+			lock := approveAll(t, offer)
 			again, err := Describe(t.Context(), server, nil)
 			if err != nil {
 				t.Fatal(err)

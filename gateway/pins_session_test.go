@@ -162,7 +162,7 @@ func TestPinnedServer(t *testing.T) {
 }
 
 func TestPersonApprovesADriftForTheSession(t *testing.T) {
-	lock := approvedLock(t, Offer{Server: "a", Launch: []string{"srv"}, Definitions: map[PinKind][]strictjson.Value{PinTool: {parse(t, weather)}}})
+	lock := approveAll(t, Offer{Server: "a", Launch: []string{"srv"}, Definitions: map[PinKind][]strictjson.Value{PinTool: {parse(t, weather)}}})
 	asked := make(chan approve.Question, 100)
 	answers := make(chan approve.Verdict)
 	var many []string
