@@ -66,16 +66,17 @@ func TestTable(t *testing.T) {
 	})
 
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "measure\tdirect\thearsay\tof direct\tsmokescreen\tof direct\thearsay / smokescreen\t")
-	row := func(measure, unit string, rates []float64) {
-		fmt.Fprintf(w, "%s (%s)\t%.0f\t%.0f\t%.2f\t%.0f\t%.2f\t%.2f\t\n", measure, unit, rates[0], rates[1], rates[1]/rates[0], rates[2], rates[2]/rates[0], rates[1]/rates[2])
+	fmt.Fprintln(w, "measure\tdirect\thearsay\tof direct\tCPU µs\tsmokescreen\tof direct\tCPU µs\thearsay / smokescreen\t")
+	row := func(measure, unit string, r []result) {
+		fmt.Fprintf(w, "%s (%s)\t%.0f\t%.0f\t%.2f\t%.1f\t%.0f\t%.2f\t%.1f\t%.2f\t\n", measure, unit,
+			r[0].rate, r[1].rate, r[1].rate/r[0].rate, r[1].cpu, r[2].rate, r[2].rate/r[0].rate, r[2].cpu, r[1].rate/r[2].rate)
 	}
 	row("plain HTTP, 1 connection", "requests/s", measureHTTP(t, ways, web.URL, 1))
 	row("plain HTTP, 32 connections", "requests/s", measureHTTP(t, ways, web.URL, 32))
 	row("CONNECT set-ups", "tunnels/s", measureSetUps(t, ways, echo))
 	row("one tunnel", "MiB/s", measureTunnel(t, ways, source))
 	tunnels, memory := measureMemory(t, ways[1:], echo)
-	fmt.Fprintf(w, "memory of %d idle tunnels (KiB each)\t\t%.1f\t\t%.1f\t\t%.2f\t\n", tunnels, memory[0], memory[1], memory[0]/memory[1])
+	fmt.Fprintf(w, "memory of %d idle tunnels (KiB each)\t\t%.1f\t\t\t%.1f\t\t\t%.2f\t\n", tunnels, memory[0], memory[1], memory[0]/memory[1])
 	w.Flush()
 }
 
@@ -153,46 +154,76 @@ func startWay(t *testing.T, name, port string, cmd *exec.Cmd) way {
 	return way{}
 }
 
-// inTurns gives each way its turn, again and again, and returns the median rate of each: noise of the machine falls on all.
-func inTurns(ways []way, turn func(way) float64) []float64 {
+// result is the median rate of a way over its turns, and the processor time of its proxy for each unit.
+type result struct{ rate, cpu float64 }
+
+// inTurns gives each way its turn, again and again: noise of the machine falls on all. A turn returns how many units it did
+// and how long it took.
+func inTurns(t *testing.T, ways []way, turn func(way) (units float64, took time.Duration)) []result {
 	rates := make([][]float64, len(ways))
+	units := make([]float64, len(ways))
+	cpu := make([]time.Duration, len(ways))
 	for i := range turns + 2 {
 		for j, w := range ways {
-			if rate := turn(w); i >= 2 { // the first two warm up
-				rates[j] = append(rates[j], rate)
+			before := cpuTime(t, w.pid)
+			n, took := turn(w)
+			if i < 2 { // to warm up
+				continue
 			}
+			rates[j] = append(rates[j], n/took.Seconds())
+			units[j] += n
+			cpu[j] += cpuTime(t, w.pid) - before
 		}
 	}
-	out := make([]float64, len(ways))
+	out := make([]result, len(ways))
 	for j := range ways {
 		slices.Sort(rates[j])
-		out[j] = rates[j][len(rates[j])/2]
+		out[j] = result{rates[j][len(rates[j])/2], float64(cpu[j].Microseconds()) / units[j]}
 	}
 	return out
 }
 
-// during counts how often do is done by some workers in one slice of time, for a second.
-func during(workers int, do func(worker int)) float64 {
+// cpuTime is what a process has used so far, in user and system time; 0 for no process. The kernel counts in 100ths of a second.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	if pid == 0 {
+		return 0
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	user, err1 := strconv.Atoi(f[11])
+	system, err2 := strconv.Atoi(f[12])
+	if err1 != nil || err2 != nil {
+		t.Fatalf("%v %v", err1, err2)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// during counts how often do is done by some workers in one slice of time.
+func during(workers int, do func()) (float64, time.Duration) {
 	var wg sync.WaitGroup
 	counts := make([]int, workers)
 	start := time.Now()
 	for i := range workers {
 		wg.Go(func() {
 			for time.Since(start) < slice {
-				do(i)
+				do()
 				counts[i]++
 			}
 		})
 	}
 	wg.Wait()
+	took := time.Since(start)
 	total := 0
 	for _, n := range counts {
 		total += n
 	}
-	return float64(total) / time.Since(start).Seconds()
+	return float64(total), took
 }
 
-func measureHTTP(t *testing.T, ways []way, target string, conns int) []float64 {
+func measureHTTP(t *testing.T, ways []way, target string, conns int) []result {
 	clients := map[string]*http.Client{}
 	for _, w := range ways {
 		tr := &http.Transport{MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, DisableCompression: true}
@@ -202,8 +233,8 @@ func measureHTTP(t *testing.T, ways []way, target string, conns int) []float64 {
 		clients[w.name] = &http.Client{Transport: tr}
 		t.Cleanup(tr.CloseIdleConnections)
 	}
-	return inTurns(ways, func(w way) float64 {
-		return during(conns, func(int) {
+	return inTurns(t, ways, func(w way) (float64, time.Duration) {
+		return during(conns, func() {
 			res, err := clients[w.name].Get(target)
 			if err != nil {
 				t.Error(err)
@@ -244,9 +275,9 @@ func open(w way, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-func measureSetUps(t *testing.T, ways []way, addr string) []float64 {
-	return inTurns(ways, func(w way) float64 {
-		return during(setUppers, func(int) {
+func measureSetUps(t *testing.T, ways []way, addr string) []result {
+	return inTurns(t, ways, func(w way) (float64, time.Duration) {
+		return during(setUppers, func() {
 			conn, err := open(w, addr)
 			if err != nil {
 				t.Error(err)
@@ -268,14 +299,14 @@ func ping(t *testing.T, conn net.Conn) {
 	}
 }
 
-func measureTunnel(t *testing.T, ways []way, addr string) []float64 {
+func measureTunnel(t *testing.T, ways []way, addr string) []result {
 	buf := make([]byte, 256<<10)
-	return inTurns(ways, func(w way) float64 {
+	return inTurns(t, ways, func(w way) (float64, time.Duration) {
 		start := time.Now()
 		conn, err := open(w, addr)
 		if err != nil {
 			t.Error(err)
-			return 0
+			return 0, time.Since(start)
 		}
 		defer conn.Close()
 		var got int
@@ -289,7 +320,7 @@ func measureTunnel(t *testing.T, ways []way, addr string) []float64 {
 		if got != pull {
 			t.Errorf("%s: %d bytes", w.name, got)
 		}
-		return float64(got) / (1 << 20) / time.Since(start).Seconds()
+		return float64(got) / (1 << 20), time.Since(start)
 	})
 }
 

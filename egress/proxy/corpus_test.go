@@ -1,4 +1,4 @@
-//go:build real
+//go:build real && linux
 
 package proxy_test
 
