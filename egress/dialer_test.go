@@ -319,3 +319,45 @@ func TestExplanationAsJSON(t *testing.T) {
 		t.Errorf("\n%s\nwant\n%s", got, want)
 	}
 }
+
+// BenchmarkDial compares with the same dial without a judgement.
+func BenchmarkDial(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	target, err := ParseTarget(l.Addr().String(), 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	d := &Dialer{Policy: mustPolicy(b, PolicyOptions{Allow: []string{"127.0.0.1:*"}, Inward: map[string][]string{"127.0.0.1": {"127.0.0.1"}}})}
+	var plain net.Dialer
+	for _, c := range []struct {
+		name string
+		dial func() (net.Conn, error)
+	}{
+		{"judged", func() (net.Conn, error) { return d.Dial(b.Context(), target) }},
+		{"plain", func() (net.Conn, error) { return plain.DialContext(b.Context(), "tcp", target.String()) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				conn, err := c.dial()
+				if err != nil {
+					b.Fatal(err)
+				}
+				conn.Close()
+			}
+		})
+	}
+}

@@ -219,7 +219,7 @@ func (p *Policy) Decide(t Target, req *Request) Decision {
 			continue
 		}
 		if reason := denies(r, req); reason != "" {
-			return Decision{Rule: r.text, Reach: r.words(), Reason: reason}
+			return Decision{Rule: r.text, Reach: r.reach, Reason: reason}
 		}
 	}
 	for i := range p.allow {
@@ -228,7 +228,7 @@ func (p *Policy) Decide(t Target, req *Request) Decision {
 			continue
 		}
 		if r.request == nil || req != nil && r.request.match(*req, false) {
-			return Decision{Allowed: true, Rule: r.text, Reach: r.words()}
+			return Decision{Allowed: true, Rule: r.text, Reach: r.reach}
 		}
 	}
 	return Decision{Allowed: p.reportOnly, Report: p.reportOnly, Reason: ReasonNotAllowed}
@@ -242,12 +242,12 @@ func (p *Policy) DecideName(name string) Decision {
 	}
 	for i := range p.deny {
 		if r := &p.deny[i]; r.anyPort && r.request == nil && r.matchHost(t) {
-			return Decision{Rule: r.text, Reach: r.words(), Reason: ReasonDenied}
+			return Decision{Rule: r.text, Reach: r.reach, Reason: ReasonDenied}
 		}
 	}
 	for i := range p.allow {
 		if r := &p.allow[i]; r.matchHost(t) {
-			return Decision{Allowed: true, Rule: r.text, Reach: r.words()}
+			return Decision{Allowed: true, Rule: r.text, Reach: r.reach}
 		}
 	}
 	return Decision{Allowed: p.reportOnly, Report: p.reportOnly, Reason: ReasonNotAllowed}

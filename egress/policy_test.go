@@ -315,7 +315,7 @@ func FuzzRules(f *testing.F) {
 		if r.any {
 			return
 		}
-		if r.name == "" && !r.prefix.IsValid() || r.words() == "" {
+		if r.name == "" && !r.prefix.IsValid() || r.reach == "" {
 			t.Fatalf("%q covers nothing: %+v", entry, r)
 		}
 		for _, near := range []string{"evil" + r.name, r.name + ".evil.example", "x-" + r.name} {

@@ -17,6 +17,13 @@ var errNoAddress = errors.New("no address was tried")
 // race tries addresses as RFC 8305 says: families in turn, IPv6 first, the next one after a failure or attemptDelay. All are
 // tried until one connects or ctx ends; the losers are closed before race returns. The error names each address.
 func race(ctx context.Context, addrs []netip.AddrPort, dial func(context.Context, netip.AddrPort) (net.Conn, error)) (net.Conn, error) {
+	if len(addrs) == 1 && ctx.Err() == nil { // nothing to race
+		conn, err := dial(ctx, addrs[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", addrs[0], cause(err))
+		}
+		return conn, nil
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {

@@ -24,7 +24,8 @@ var defaultPorts = []uint16{443, 80}
 
 // rule is one entry of a list.
 type rule struct {
-	text string // as the operator wrote it
+	text  string // as the operator wrote it
+	reach string // what it covers, in words
 
 	any    bool         // "*": every name and literal
 	name   string       // an exact name, or with sub a domain
@@ -40,6 +41,14 @@ type rule struct {
 
 // parseRule reads an entry. The error says what is wrong and what to write instead; the caller names the entry.
 func parseRule(text string, where list) (rule, error) {
+	r, err := parseEntry(text, where)
+	if err == nil {
+		r.reach = r.words()
+	}
+	return r, err
+}
+
+func parseEntry(text string, where list) (rule, error) {
 	if strings.TrimSpace(text) == "" {
 		return rule{}, fmt.Errorf("is empty; remove it (an empty list allows nothing)")
 	}
