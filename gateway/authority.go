@@ -257,6 +257,9 @@ func (s *session) observe(up *upstream, about About, t Treated, raw strictjson.V
 			o.Text = text.Text
 			read = append(read, o)
 		}
+		if len(read) == 0 && saysSomething[about.Method] {
+			read = append(read, base) // that there is nothing, or only a number, is someone's word too
+		}
 	}
 	tainted, err := s.authority.read(read...)
 	if err == nil && tainted {
@@ -267,6 +270,9 @@ func (s *session) observe(up *upstream, about About, t Treated, raw strictjson.V
 	}
 	return err
 }
+
+// saysSomething names the methods whose every answer is content.
+var saysSomething = map[string]bool{"tools/call": true, "resources/read": true, "prompts/get": true}
 
 // structured gives the data of a trusted result: its structuredContent, else the JSON that its only text holds, else nothing.
 func structured(result strictjson.Value) any {

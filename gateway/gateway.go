@@ -52,6 +52,8 @@ type Options struct {
 	Budget gate.Budget
 	// Trusted is what every session knows from the start: the operator's store.
 	Trusted []gate.Observation
+	// UserKey checks what an agent host says that the user said, see [gate.SignWords]; nil = nothing a client sends counts as that.
+	UserKey []byte
 	// Keep keeps what a client may do over a restart; nil = in memory. It is called once for each principal at a time, and for
 	// each session of a client without one.
 	Keep func(principal string) (Keeper, error)
@@ -90,6 +92,9 @@ var serverName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,31}$`)
 func NewGateway(opt Options) (*Gateway, error) {
 	if len(opt.Servers) == 0 {
 		return nil, errors.New("gateway: no server is given")
+	}
+	if opt.UserKey != nil && len(opt.UserKey) < gate.MinKey {
+		return nil, fmt.Errorf("gateway: the key that checks the user's words has fewer than %d bytes", gate.MinKey)
 	}
 	g := &Gateway{opt: opt, authorities: map[string]*authority{}}
 	g.opt.Servers = slices.Clone(opt.Servers)

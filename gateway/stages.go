@@ -29,6 +29,14 @@ func (s *session) serve(f *flight) {
 		return
 	}
 
+	// What the user said, where the agent's host signed it.
+	params, err := s.hearSigned(params)
+	if err != nil {
+		s.log.Error("keeping what the user said", "why", err)
+		s.refuse(f, errNotRecorded.Error())
+		return
+	}
+
 	// 4, 5 May it happen? The decision is on record before anything is sent.
 	if f.Method == "tools/call" {
 		if reason := s.decide(f, up, about, params); reason != "" {

@@ -39,6 +39,7 @@ type File struct {
 	Rules       []Rule       `yaml:"rules"`
 	Tools       Tools        `yaml:"tools"`
 	Store       *Store       `yaml:"store"`
+	UserKeyFile string       `yaml:"user_key_file"`
 	Profile     `yaml:",inline"`
 	Profiles    map[string]Profile `yaml:"profiles"`
 }

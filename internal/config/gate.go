@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -303,4 +304,22 @@ func (s *Store) Observation() (o gate.Observation, ok bool) {
 		add(label+"_ids", ids)
 	}
 	return gate.Observation{Source: "store", Trust: gate.Store, Data: data}, true
+}
+
+// UserKey reads the key with which the agent's host signs what the user said; nil where none is named.
+func (f *File) UserKey() ([]byte, error) {
+	if f.UserKeyFile == "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(f.UserKeyFile); err != nil {
+		return nil, fmt.Errorf("user_key_file: %w", err)
+	}
+	key, err := Token(f.UserKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("user_key_file: %w", err)
+	}
+	if len(key) < gate.MinKey {
+		return nil, fmt.Errorf("user_key_file: the key in %s is shorter than %d characters", f.UserKeyFile, gate.MinKey)
+	}
+	return []byte(key), nil
 }

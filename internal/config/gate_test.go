@@ -2,6 +2,8 @@ package config
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -153,5 +155,36 @@ func TestDraftedToolsReadBack(t *testing.T) {
 	got := spec.Tools[0].Labels
 	if got.Tool != "odd: {name}\n" || got.Effects != labels[0].Effects || len(got.Bind) != 2 || got.Bind[0].Kind != gate.Mail || got.Bind[1].Path != "é # x" || !got.Trusted || got.Text[0] != "body" || got.Anchor[0] != "title" {
 		t.Errorf("%+v\n%s", got, DraftTools(labels))
+	}
+}
+
+func TestUserKey(t *testing.T) {
+	dir := t.TempDir()
+	for name, test := range map[string]struct {
+		text string
+		mode os.FileMode
+		want string
+	}{
+		"good":     {strings.Repeat("k", gate.MinKey) + "\n", 0o600, ""},
+		"short":    {strings.Repeat("k", gate.MinKey-1), 0o600, "shorter than"},
+		"readable": {strings.Repeat("k", gate.MinKey), 0o644, "can be read by others"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(test.text), test.mode); err != nil {
+			t.Fatal(err)
+		}
+		key, err := (&File{UserKeyFile: path}).UserKey()
+		switch {
+		case test.want == "" && (err != nil || len(key) != gate.MinKey):
+			t.Errorf("%s: %q %v", name, key, err)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := (&File{UserKeyFile: filepath.Join(dir, "none")}).UserKey(); err == nil {
+		t.Error("a key was made where the host should have one")
+	}
+	if key, err := (&File{}).UserKey(); key != nil || err != nil {
+		t.Error(key, err)
 	}
 }
