@@ -31,6 +31,7 @@ const (
 	ruleBidi      = "bidi-control"        // without a letter that is written from right to left; an override always
 	ruleFiller    = "blank-character"     // letters and patterns that are empty
 	ruleCombining = "combining-flood"     // more marks on one letter than any language has
+	ruleIllFormed = "ill-formed"          // not UTF-8: pieces that become a character when what is between them goes
 )
 
 // near is how far apart two places may be to be one finding, in bytes.
@@ -72,7 +73,13 @@ func invisible(text string) []Finding {
 		switch {
 		case isControl(r):
 			at += s.control(at, r, size)
-			marks = 0
+			if r == '\r' { // the others leave no gap
+				marks = 0
+			}
+			continue
+		case r == utf8.RuneError && size == 1:
+			s.add(ruleIllFormed, at, at+1, "\uFFFD")
+			at, marks = at+1, 0
 			continue
 		case isMark(r):
 			if marks++; marks > maxMarks {
@@ -199,7 +206,7 @@ func (s *scanner) honest(at int, r rune, size int) bool {
 		return unicode.In(before, joining...) ||
 			(pictured(before) || before == 0xFE0F || before >= 0x1F3FB && before <= 0x1F3FF || s.flagBefore(at)) && pictured(after)
 	case r == 0x200B || r == 0x2060: // where words are not divided by spaces
-		return unicode.Is(unicode.Lo, before) && unicode.Is(unicode.Lo, after)
+		return unicode.In(before, unicode.Lo, unicode.Mn, unicode.Mc) && !isMark(before) && unicode.Is(unicode.Lo, after)
 	case r == 0x34F:
 		return isMark(after) || unicode.Is(unicode.Mn, after)
 	case r == 0xAD:
@@ -287,8 +294,9 @@ func (s *scanner) hasRightLeft(at int) bool {
 	if at < s.lineEnd {
 		return s.rightLeft
 	}
-	start := strings.LastIndexByte(s.text[max(0, s.lineEnd):at], '\n') + 1 + max(0, s.lineEnd)
-	end := strings.IndexByte(s.text[at:], '\n')
+	begun := max(0, s.lineEnd)
+	start := begun + strings.LastIndexAny(s.text[begun:at], "\r\n") + 1
+	end := strings.IndexAny(s.text[at:], "\r\n")
 	if s.lineEnd = at + end; end < 0 {
 		s.lineEnd = len(s.text)
 	}

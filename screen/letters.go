@@ -104,14 +104,18 @@ func mixedWord(text string, at int) (from, to int, ok bool) {
 		}
 		to += size
 	}
-	latin := 0
-	for _, r := range text[from:to] {
+	latin, capitals := 0, 0
+	for i, r := range text[from:to] {
 		switch {
 		case r < utf8.RuneSelf:
 			latin++
+			if unicode.IsUpper(r) && i == capitals {
+				capitals++
+			}
 		case !likeLatin(r):
 			return from, to, false
 		}
 	}
-	return from, to, latin > 0 && (latin > 1 || to-from > 3)
+	ending := capitals == latin && capitals > 1 && strings.ToLower(text[from+capitals:to]) == text[from+capitals:to]
+	return from, to, !ending && latin > 0 && (latin > 1 || to-from > 3)
 }

@@ -16,7 +16,7 @@ func findSlowly(set *ruleset, text string) []match {
 	var found []match
 	for _, r := range set.rules {
 		r.once.Do(r.compile)
-		if r.full == nil || !slices.ContainsFunc(r.Keywords, func(word string) bool { return containsFold(text, word) }) {
+		if r.full == nil || !r.hasNeeds(text) || !slices.ContainsFunc(r.Keywords, func(word string) bool { return containsFold(text, word) }) {
 			continue
 		}
 		found, _ = set.confirm(found, r, text, window{0, len(text)})
@@ -94,6 +94,7 @@ func TestEveryRuleIsFound(t *testing.T) {
 		for range 15 {
 			var b strings.Builder
 			b.WriteString(around[rng.IntN(len(around))])
+			b.WriteString(strings.Join(r.needs, "\n") + " ")
 			if r.apart {
 				b.WriteString(r.Keywords[0] + strings.Repeat(" far away", rng.IntN(200)) + "\n")
 			}

@@ -25,6 +25,7 @@ var tunings = map[string]tuning{
 	},
 	"jwt":                             {start: `ey[a-zA-Z0-9]{17}`},
 	"kubernetes-secret-yaml":          {needs: []string{"kind:", "data:"}},
+	"hashicorp-tf-password":           {needs: []string{`resource "`}}, // its file's name would say that it is Terraform
 	"airtable-personnal-access-token": {apart: true},
 	"facebook-access-token":           {apart: true},
 	"sourcegraph-access-token":        {apart: true},

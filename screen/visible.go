@@ -64,7 +64,7 @@ func escaped(text string) (found []Finding) {
 		at += next
 		rest := text[at+1:]
 		for _, name := range escapeNames {
-			if after, ok := strings.CutPrefix(rest, name); ok && after != "" && strings.IndexByte(`[]PX^_(\`, after[0]) >= 0 {
+			if after, ok := strings.CutPrefix(rest, name); ok && after != "" && strings.IndexByte(`[]PX^_(`, after[0]) >= 0 {
 				found = grow(found, ruleEscaped, at, at+1+len(name)+1)
 				break
 			}
