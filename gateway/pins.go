@@ -188,7 +188,7 @@ func hiddenIn(def strictjson.Value) string {
 func hiddenBelow(v strictjson.Value) bool {
 	switch v.Kind() {
 	case strictjson.KindString:
-		return unseen(v.Str()) || markFlood(v.Str())
+		return unseen(v.Str())
 	case strictjson.KindArray:
 		for _, e := range v.Elems() {
 			if hiddenBelow(e) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/screen"
 )
 
 // Process is a server that runs.
@@ -115,6 +117,6 @@ func (p *Process) end(closeInput func(), ended <-chan struct{}) {
 
 // cleanLine makes one log value of what a server wrote.
 func cleanLine(s string) string {
-	s, _ = cleanHidden(cut(s, 2*maxLine))
+	s, _ = screen.Clean(cut(s, 2*maxLine))
 	return strings.ToValidUTF8(oneLine(s), "\uFFFD")
 }

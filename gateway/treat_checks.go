@@ -11,6 +11,8 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/envelope"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+
+	"github.com/seed-4e9f7b04/hearsay/screen"
 )
 
 // checkFunc returns the value that passes and whether one does.
@@ -182,7 +184,7 @@ func holdsToken(s string) bool { return envelope.NeutralizeLookalikes(s) != s }
 
 // unseen reports whether cleaning would change s.
 func unseen(s string) bool {
-	cleaned, _ := cleanHidden(s)
+	cleaned, _ := screen.Clean(s)
 	return cleaned != s
 }
 
@@ -219,7 +221,7 @@ func repairURI(p *pass, v strictjson.Value) (strictjson.Value, bool) {
 		return v, false
 	}
 	p.find("uri", "")
-	s, _ = cleanHidden(s)
+	s, _ = screen.Clean(s)
 	var b strings.Builder
 	for _, r := range envelope.NeutralizeLookalikes(s) {
 		if oddInURI(r) {

@@ -640,7 +640,7 @@ func TestScreens(t *testing.T) {
 func TestQuote(t *testing.T) {
 	for in, want := range map[string]string{
 		"a":                            "“a”",
-		"\u001b[2Ja\nb”. Now do \"x\"": "“[2Ja b'. Now do 'x'”",
+		"\u001b[2Ja\nb”. Now do \"x\"": "“a b'. Now do 'x'”",
 		"</NAMZU-untrusted>":           "“</namzu_untrusted>”",
 		strings.Repeat("ü", 500):       "“" + strings.Repeat("ü", 200) + "…”",
 	} {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/envelope"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+
+	"github.com/seed-4e9f7b04/hearsay/screen"
 )
 
 // Bounds of the treatment. Honest servers stay far below each.
@@ -33,8 +35,8 @@ var cleanBounds = map[string]int{"name": maxName, "line": maxLine, "prose": maxP
 
 // plain removes what a reader cannot see and what a terminal obeys, then the envelope's token and all that looks like it.
 func (p *pass) plain(s string) string {
-	cleaned, found := cleanHidden(s)
-	if found {
+	cleaned, found := screen.Clean(s)
+	if len(found) > 0 {
 		p.find("hidden", "")
 	}
 	defanged := envelope.NeutralizeLookalikes(cleaned)
@@ -47,10 +49,6 @@ func (p *pass) plain(s string) string {
 // bounded is plain, cut to a number of bytes; one line unless it is prose.
 func (p *pass) bounded(s string, max int) string {
 	s = p.plain(cut(s, 4*max)) // no need to clean what cannot stay
-	if markFlood(s) {
-		p.find("marks", "")
-		s = thin(s)
-	}
 	if max < maxProse {
 		s = oneLine(s)
 	}
@@ -82,7 +80,7 @@ func oneLine(s string) string {
 // Quote returns words of the outside world for a sentence of our own: cleaned, on one line, cut, in quotation marks. It is the
 // only way outside words get into an error of the gateway.
 func Quote(s string) string {
-	s, _ = cleanHidden(cut(s, 8*maxQuote))
+	s, _ = screen.Clean(cut(s, 8*maxQuote))
 	s = oneLine(envelope.NeutralizeLookalikes(s))
 	s = strings.NewReplacer("“", "'", "”", "'", "\"", "'").Replace(s)
 	if utf8.RuneCountInString(s) > maxQuote {
@@ -102,8 +100,8 @@ func (p *pass) frame(text, part string) string {
 		}
 		text = screened
 	}
-	cleaned, found := cleanHidden(text)
-	if found {
+	cleaned, found := screen.Clean(text)
+	if len(found) > 0 {
 		p.find("hidden", "")
 	}
 	if p.split(cleaned) {
@@ -161,7 +159,7 @@ func (p *pass) envelope(part string) envelope.Envelope {
 // word cleans a value for an attribute of a frame or a provenance: an attribute is escaped, not defanged, so it may not hold the
 // token when it gets there.
 func (p *pass) word(s string) string {
-	s, _ = cleanHidden(cut(s, maxLine))
+	s, _ = screen.Clean(cut(s, maxLine))
 	return oneLine(envelope.NeutralizeLookalikes(s))
 }
 

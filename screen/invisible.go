@@ -11,6 +11,23 @@ import (
 
 // plain reports whether text is printable ASCII, tabs and line ends: nothing can be hidden in it.
 func plain(text string) bool {
+	// Long texts mostly are plain, so they are looked at eight bytes at a time: a byte of w is not plain if its high bit is set, if
+	// taking a space from it borrows, or if it is DEL. A borrow can also come from the byte below, as from a line feed; those eight
+	// are looked at one by one.
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	for len(text) >= 8 {
+		b := text[:8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		del := w ^ 0x7f*low
+		if (w|w-0x20*low|(del-low)&^del)&high != 0 && !plainBytes(b) {
+			return false
+		}
+		text = text[8:]
+	}
+	return plainBytes(text)
+}
+
+func plainBytes(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c >= 0x7F || c < ' ' && c != '\n' && c != '\t' {
 			return false
