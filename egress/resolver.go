@@ -68,7 +68,8 @@ type ResolverOptions struct {
 }
 
 // Resolver asks DNS for both address families and keeps answers no longer than their TTL. It is safe for use by many
-// goroutines. "localhost" and names under it are the loopback addresses without any question (RFC 6761 section 6.3).
+// goroutines. "localhost" and names under it are the loopback addresses without any question (RFC 6761 section 6.3). The zero
+// value knows no server and resolves nothing.
 type Resolver struct {
 	conf  func() (dnsConfig, error)
 	hosts func(name string) ([]netip.Addr, error)
@@ -117,6 +118,9 @@ var systemResolver = sync.OnceValue(func() *Resolver {
 // Lookup resolves a canonical name, as [Target.Host] gives it. The error is a [*ResolveError]; it is returned with what was
 // learnt before.
 func (r *Resolver) Lookup(ctx context.Context, name string) (Resolved, error) {
+	if r == nil || r.conf == nil {
+		return Resolved{}, &ResolveError{name, ReasonServerFailure, errNoServer}
+	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return Resolved{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, Source: "localhost"}, nil
 	}

@@ -235,6 +235,14 @@ func TestSameQuestionIsAskedOnce(t *testing.T) {
 	}
 }
 
+func TestZeroResolverResolvesNothing(t *testing.T) {
+	for _, r := range []*Resolver{nil, {}} {
+		if got, err := r.Lookup(t.Context(), "localhost"); err == nil {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestLocalhostIsNeverAsked(t *testing.T) {
 	dns := dnstest.Start(t)
 	for _, name := range []string{"localhost", "foo.localhost"} {
