@@ -32,6 +32,7 @@ var conditionEnv = sync.OnceValue(func() *cel.Env {
 		cel.ParserExpressionSizeLimit(maxCondition),
 		cel.ParserRecursionLimit(maxConditionDeep),
 		cel.CrossTypeNumericComparisons(true),
+		cel.EnableIdentifierEscapeSyntax(), // args.`content-type`
 		cel.Variable("server", cel.StringType),
 		cel.Variable("tool", cel.StringType),
 		cel.Variable("principal", cel.StringType),

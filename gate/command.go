@@ -117,11 +117,14 @@ func wordEnd(s string) int {
 // commandNames are the names under which tools take a shell command, without case, dashes and underscores.
 var commandNames = set(`command cmd commands cmds commandline cmdline shellcommand bashcommand script shell bash`)
 
-// longestCommandName bounds what isCommandName looks at.
-const longestCommandName = 16
+// contextNames are the names under which tools take what surrounds a command.
+var contextNames = set(`env envs environment environmentvariables envvars stdin`)
 
-func isCommandName(name string) bool {
-	var short [longestCommandName]byte
+func isCommandName(name string) bool { return oneOf(commandNames, name) }
+
+// oneOf looks up a name of an argument without case, dashes and underscores. It does not allocate.
+func oneOf(names map[string]bool, name string) bool {
+	var short [24]byte // longer than any name in the sets
 	n := 0
 	for i := range len(name) {
 		c := name[i]
@@ -137,5 +140,5 @@ func isCommandName(name string) bool {
 		short[n] = c
 		n++
 	}
-	return commandNames[string(short[:n])]
+	return names[string(short[:n])]
 }

@@ -128,7 +128,7 @@ func TestCommandsByTheOperatorsWord(t *testing.T) {
 	if d := runs(p, "runner x"); d.Answer != Allow {
 		t.Error(d)
 	}
-	if isCommandName("a-name-that-is-longer-than-any") {
+	if isCommandName("a-name-that-is-much-longer-than-any-of-them") {
 		t.Error("a long name")
 	}
 }

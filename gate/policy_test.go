@@ -442,7 +442,7 @@ func TestConditions(t *testing.T) {
 	def := ToolDef{Server: "s", Name: "t", InputSchema: args{"properties": args{
 		"path": args{"type": "string"}, "url": args{"type": "string"}, "n": args{"type": "integer"}, "f": args{"type": "number"}, "b": args{"type": "boolean"},
 		"tags": args{"type": "array", "items": args{"type": "string"}}, "o": args{"type": "object", "properties": args{"x": args{"type": "string"}}},
-		"any": args{}, "free": args{"type": "object"}, "to": args{"type": "string"},
+		"content-type": args{"type": "string"}, "any": args{}, "free": args{"type": "object"}, "to": args{"type": "string"},
 	}}}
 	num := func(s string) json.Number { return json.Number(s) }
 	said := State{}.Observe(Observation{Source: "user", Trust: User, Text: "write to ann@acme.example"})
@@ -489,6 +489,7 @@ func TestConditions(t *testing.T) {
 		{"args.free.k == 1", args{"free": args{"k": num("1")}}, State{}, "true"},
 		{"args.free.k == 1", args{"free": num("1")}, State{}, "error"},
 		{"args.any", args{"any": "x"}, State{}, "error"},
+		{"args.`content-type` == 'a'", args{"content-type": "a"}, State{}, "true"},
 		{"args.any == args.any", args{"any": args{"a": []any{"b"}}}, State{}, "true"},
 		{"args.any.x == args.any.x", args{"any": args{"x": args{"a": num("1")}}}, State{}, "true"},
 		{"[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, a+b+c+d+e > 0)))))", nil, State{}, "error"},

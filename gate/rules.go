@@ -1,6 +1,9 @@
 package gate
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // rule is one compiled rule.
 type rule struct {
@@ -275,34 +278,65 @@ type commandLine struct {
 
 // readCommands finds and reads the shell commands of a call; nil where it holds none.
 func readCommands(args map[string]any, commands []string) *commandLine {
-	var l *commandLine
+	var names []string
+	for name := range args {
+		if isCommandArg(name, commands) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names) // the same answer every time
+	l := &commandLine{}
 	var p shellParser
-	n := 0
-	for name, v := range args {
-		if !isCommandArg(name, commands) {
-			continue
-		}
-		if n++; l == nil {
-			l = &commandLine{}
-		}
-		text, isString := v.(string)
-		list, isList := v.([]any)
-		switch {
-		case isString:
-			l.raw = p.readCommand(args, text)
-		case isList:
-			p.argv(list, isPlural(name))
+	for _, name := range names {
+		switch v := args[name].(type) {
+		case string:
+			l.raw = p.readCommand(args, v)
+		case []any:
+			p.argv(v, isPlural(name))
 		default:
 			p.doubt("a command that is no text")
 		}
 	}
-	if l != nil {
-		l.script = p.out
-		if n > 1 {
-			l.raw = ""
+	if setsContext(args) {
+		p.doubt("an environment or input that the call sets")
+		l.raw = ""
+	}
+	if len(names) > 1 {
+		l.raw = ""
+	}
+	l.script = p.out
+	return l
+}
+
+// setsContext reports whether a call changes what its command does from outside the command: LD_PRELOAD runs other code in
+// any program, and a shell runs its input.
+func setsContext(args map[string]any) bool {
+	for name, v := range args {
+		if !oneOf(contextNames, name) {
+			continue
+		}
+		switch v := v.(type) {
+		case nil:
+		case string:
+			if v != "" {
+				return true
+			}
+		case map[string]any:
+			if len(v) > 0 {
+				return true
+			}
+		case []any:
+			if len(v) > 0 {
+				return true
+			}
+		default:
+			return true
 		}
 	}
-	return l
+	return false
 }
 
 // readCommand reads one command text and gives it back where it is the whole line; where the call has a list of arguments

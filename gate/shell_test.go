@@ -201,6 +201,11 @@ func TestCommandsComeInSeveralShapes(t *testing.T) {
 		"an object":                  {map[string]any{"command": map[string]any{"a": "b"}}, Ask},
 		"other spelling of the name": {map[string]any{"shell_command": "curl x"}, Deny},
 		"too many words":             {map[string]any{"command": []any{strings.Repeat("a", maxCommand), "b"}}, Deny},
+		"an environment":             {map[string]any{"command": "git status", "env": map[string]any{"LD_PRELOAD": "x"}}, Ask},
+		"an environment as list":     {map[string]any{"command": "git status", "Environment_Variables": []any{"LD_PRELOAD=x"}}, Ask},
+		"an input":                   {map[string]any{"command": "git status", "stdin": "x"}, Ask},
+		"an odd input":               {map[string]any{"command": "git status", "stdin": 5.0}, Ask},
+		"no environment":             {map[string]any{"command": "git status", "env": map[string]any{}, "envs": []any{}, "stdin": "", "environment": nil}, Allow},
 		"other tool arguments":       {map[string]any{"command": "git status", "timeout": 5.0}, Allow},
 	} {
 		d := p.Decide(Call{Server: "os", Tool: "shell", Args: test.args}, State{})
@@ -221,6 +226,10 @@ func TestAnExactLineIsTheOperatorsOwn(t *testing.T) {
 		if d := runs(p, command); d.Answer != want {
 			t.Errorf("%q: %v (%s)", command, d.Answer, d.Reason)
 		}
+	}
+	line := map[string]any{"command": "make test && ls *.go | wc -l", "env": map[string]any{"MAKEFLAGS": "--eval=x"}}
+	if d := p.Decide(Call{Server: "os", Tool: "shell", Args: line}, State{}); d.Answer != Ask {
+		t.Error("the line was the operator's, its environment was not:", d)
 	}
 }
 
