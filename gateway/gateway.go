@@ -14,6 +14,7 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/approve"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/screen"
 )
 
 // Server is one MCP server behind the gateway.
@@ -64,16 +65,8 @@ type Options struct {
 	Elicit bool
 	// Audit keeps the decisions; nil = nobody does. A decision that cannot be written is Deny.
 	Audit *audit.Log
-	// Screen looks at each text before it is framed; nil = nobody does. An error refuses the whole message, in words fit for
-	// the client.
-	Screen func(ctx context.Context, call Screened) (text string, err error)
-}
-
-// Screened is what a screen is asked about: a text of a server, and the request it answers.
-type Screened struct {
-	Server, Method, Tool string
-	Request              []string // the string arguments of the request
-	Where, Text          string   // the text, and where it stands
+	// Screens look at each text before it is framed; nil = none.
+	Screens *screen.Set
 }
 
 // Gateway stands between clients and servers. One Gateway serves any number of sessions.

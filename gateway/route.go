@@ -40,22 +40,6 @@ func (a About) label() string {
 	return a.Method
 }
 
-// screen makes the function that screens the texts of an answer; nil where nobody screens.
-func (s *session) screen(f *flight, up *upstream, about About) func(Text) (string, error) {
-	if s.g.opt.Screen == nil {
-		return nil
-	}
-	var request []string
-	for _, arg := range f.Params.Get("arguments").Members() {
-		if arg.Kind() == strictjson.KindString {
-			request = append(request, arg.Str())
-		}
-	}
-	return func(t Text) (string, error) {
-		return s.g.opt.Screen(f.ctx, Screened{up.name(), about.Method, about.Name, request, t.Where, t.Text})
-	}
-}
-
 // maxPages bounds how many pages of one list a client is led through. Servers with hundreds of tools have a few pages.
 const maxPages = 500
 

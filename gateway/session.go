@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+	"github.com/seed-4e9f7b04/hearsay/screen"
 )
 
 // Bounds of a session. Honest clients stay far below each.
@@ -89,7 +90,7 @@ func (s *session) run(ctx context.Context) error {
 	select {
 	case err = <-ended:
 		s.drain() // it may have closed its end only to say that no more will come
-	case <-ctx.Done(): // a read of standard input cannot be interrupted: that goroutine ends with the process
+	case <-s.ctx.Done(): // a read of standard input cannot be interrupted: that goroutine ends with the process
 	}
 	s.cancel(errClientGone)
 	var all sync.WaitGroup
@@ -102,6 +103,9 @@ func (s *session) run(ctx context.Context) error {
 	s.mu.Unlock()
 	s.work.Wait()
 	s.report()
+	if errors.Is(context.Cause(s.ctx), errHalted) {
+		return errHalted
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, jsonrpc.ErrClosed) || ctx.Err() != nil {
 		return nil
 	}
@@ -225,6 +229,9 @@ type flight struct {
 	progress strictjson.Value // the client's own token; absent if it wants no progress
 	listen   *listen          // of a subscriptions/listen
 	call     *jsonrpc.Call    // what it became at the server; nil until it is sent
+	failed   bool             // the server says that it failed
+	screened []screen.Finding // what the screens saw in its answer
+	halt     bool             // … and that the session must end
 
 	turn, sent chan struct{} // the request before was sent; this one was
 	pass, over sync.Once

@@ -67,6 +67,7 @@ func (s *session) serve(f *flight) {
 
 		// 8, 9, 10 Screen each text and frame it; take from the session's authority what reading it costs.
 		var t Treated
+		f.failed = m.Error.Kind() != strictjson.KindAbsent || m.Result.Get("isError").Bool()
 		if m.Error.Kind() != strictjson.KindAbsent {
 			t = up.treat.Error(about, m.Error)
 			up.rememberElicitations(t.Value)
@@ -82,6 +83,7 @@ func (s *session) serve(f *flight) {
 		if t.Refused != nil {
 			s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Reason: "treatment", Text: t.Refused.Error()})
 			s.refuse(f, t.Refused.Error())
+			s.halted(f, up, about)
 			return
 		}
 
@@ -90,7 +92,7 @@ func (s *session) serve(f *flight) {
 		if m.Error.Kind() != strictjson.KindAbsent {
 			s.finish(f, strictjson.Value{}, t.Value)
 		} else {
-			s.finish(f, s.outgoing(f, up, t.Value), strictjson.Value{})
+			s.finish(f, s.outgoing(f, up, f.saw(t.Value)), strictjson.Value{})
 		}
 	}
 	select {

@@ -40,20 +40,61 @@ func newMCP() *cobra.Command {
 	var name, structured, lock string
 	var trusted, instructions, allowNew, verbose bool
 	var env, pass []string
+	var file, profile string
 	cmd := &cobra.Command{
-		Use:   "mcp [flags] -- COMMAND [ARG…]",
-		Short: "Stand in front of an MCP server on standard input and output, and frame what it says",
-		Long: `Stand in front of an MCP server: the client talks to hearsay on standard input and output, hearsay to the server.
+		Use:   "mcp [flags] [-- COMMAND [ARG…]]",
+		Short: "Stand in front of MCP servers on standard input and output: frame what they say, judge what is asked of them",
+		Long: `Stand in front of MCP servers: the client talks to hearsay on standard input and output, hearsay to the servers of a file, with
+the file's rules, pins, screens, sandboxes, approvals and audit log. Questions go to the page whose address is printed on standard
+error, and to hearsay approve.
+
+With a command and a file, that one server takes the place of the file's servers; it runs in the sandbox and with the egress rules
+of the file's own sections. With a command alone, hearsay stands in front of that server and frames what it says; it judges no call
+and makes no sandbox.
 Every text of the server that a model or a person may read arrives framed or cleaned; everything else passes unchanged.
 The server gets PATH, HOME, the locale and what --env and --pass-env name, and nothing else of this environment.
 Standard error tells what was dropped, and what the server writes to its own.`,
-		Example: `  hearsay mcp -- npx -y @modelcontextprotocol/server-everything
+		Example: `  hearsay mcp -c hearsay.yaml
+  hearsay mcp -c hearsay.yaml --profile careful
+  hearsay mcp -c rules.yaml --name files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  hearsay mcp -- npx -y @modelcontextprotocol/server-everything
   hearsay mcp --name files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   hearsay mcp --env API_KEY=… --structured defang -- ./my-server`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError("which server? give its command after --, such as: hearsay mcp -- npx -y @modelcontextprotocol/server-everything")
+				for _, flag := range []string{"name", "structured", "frame-instructions", "lock", "allow-new", "first-party", "env", "pass-env"} {
+					if cmd.Flags().Changed(flag) {
+						return usageError("--%s is for a server given on the command line; in a file it is a key of the server", flag)
+					}
+				}
+				return mcpHouse(cmd, file, profile, verbose, nil)
+			}
+			if file != "" {
+				if lock != "" || allowNew {
+					return usageError("--lock and --allow-new stand in the file, as pins")
+				}
+				one := &config.Server{Command: args, PassEnv: pass, Env: map[string]string{}, Structured: structured}
+				for _, e := range env {
+					key, value, ok := strings.Cut(e, "=")
+					if !ok || key == "" {
+						return usageError("--env wants NAME=value")
+					}
+					one.Env[key] = value
+				}
+				if trusted {
+					one.Trust = "first-party"
+				}
+				if instructions {
+					one.Instructions = "frame"
+				}
+				if name == "" {
+					name = nameOf(args)
+				}
+				return mcpHouse(cmd, file, profile, verbose, map[string]*config.Server{name: one})
+			}
+			if profile != "" {
+				return usageError("--profile needs the file it stands in: -c FILE")
 			}
 			server := gateway.Server{Command: args, Env: env, PassEnv: pass}
 			server.Server, server.FrameInstructions = name, instructions
@@ -103,6 +144,8 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 		},
 	}
 	flags := cmd.Flags()
+	flags.StringVarP(&file, "config", "c", "", "the file with the servers and their rules (default: hearsay/hearsay.yaml in your configuration folder)")
+	flags.StringVar(&profile, "profile", "", "the profile of the file that holds")
 	flags.StringVar(&name, "name", "", "what to call the server in frames and logs (default: from its command)")
 	flags.StringVar(&structured, "structured", "fold", "structuredContent: fold it into the framed text, defang it in place, or pass it")
 	flags.BoolVar(&instructions, "frame-instructions", false, "pass the server's instructions on, framed (default: dropped; hosts put them into the system prompt)")
@@ -113,6 +156,40 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 	flags.StringArrayVar(&pass, "pass-env", nil, "give the server this variable of the environment (repeatable)")
 	flags.BoolVarP(&verbose, "verbose", "v", false, "also log what was treated")
 	return cmd
+}
+
+// mcpHouse serves the one client on the standard streams with all that a file says.
+// only, if not nil, takes the place of its servers: it runs in the file's own sandbox section, with its egress section.
+func mcpHouse(cmd *cobra.Command, path, profile string, verbose bool, only map[string]*config.Server) error {
+	file, err := loadFile(path)
+	if err != nil {
+		return err
+	}
+	if only != nil {
+		file.Servers = only
+		for _, s := range only {
+			s.Sandbox, s.Egress = file.Sandbox, file.Egress
+		}
+	}
+	level := slog.LevelInfo
+	if verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	h, err := openHouse(ctx, file, profile, log, func() (gateway.Host, error) { return gateway.HostOf(os.Getppid()) })
+	if err != nil {
+		return err
+	}
+	if err := h.servePage(cmd.ErrOrStderr()); err != nil {
+		h.close("failed to start")
+		return err
+	}
+	tuneMemory()
+	err = serveStdio(ctx, h.gateway, cmd.InOrStdin(), cmd.OutOrStdout())
+	h.close("the client ended")
+	return err
 }
 
 // serveStdio serves the one client on the standard streams until it ends or ctx does.

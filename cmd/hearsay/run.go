@@ -250,7 +250,7 @@ func (r *runner) run(ctx context.Context) error {
 	if r.verbose {
 		level = slog.LevelDebug
 	}
-	out, err := serveWayOut(ctx, proc, runName, r.dialer, proxy.Options{
+	out, err := serveWayOut(ctx, proc, proxy.Client{Name: runName, Dialer: r.dialer}, proxy.Options{
 		Record: recordConnections(r.log, r.stderr),
 		Logger: slog.New(slog.NewTextHandler(r.stderr, &slog.HandlerOptions{Level: level})),
 	})

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
-	"github.com/seed-4e9f7b04/hearsay/egress"
 	"github.com/seed-4e9f7b04/hearsay/egress/proxy"
 	"github.com/seed-4e9f7b04/hearsay/sandbox"
 )
@@ -25,7 +24,7 @@ type wayOut struct {
 }
 
 // serveWayOut begins to serve; close ends it. A sandbox without a network has nothing to serve.
-func serveWayOut(ctx context.Context, p *sandbox.Process, name string, dialer *egress.Dialer, opt proxy.Options) (*wayOut, error) {
+func serveWayOut(ctx context.Context, p *sandbox.Process, client proxy.Client, opt proxy.Options) (*wayOut, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &wayOut{stop: stop}
 	if p.Listener() == nil {
@@ -36,7 +35,6 @@ func serveWayOut(ctx context.Context, p *sandbox.Process, name string, dialer *e
 		stop()
 		return nil, err
 	}
-	client := proxy.Client{Name: name, Dialer: dialer}
 	names := new(proxy.Names)
 	log := opt.Logger
 	if log == nil {
@@ -45,7 +43,7 @@ func serveWayOut(ctx context.Context, p *sandbox.Process, name string, dialer *e
 	serve := func(what string, serve func() error) {
 		w.serving.Go(func() {
 			if err := serve(); err != nil {
-				log.Error("the way out of a sandbox failed", "sandbox", name, "socket", what, "error", err)
+				log.Error("the way out of a sandbox failed", "sandbox", client.Name, "socket", what, "error", err)
 			}
 		})
 	}
@@ -117,7 +115,8 @@ func joined(modes []sandbox.Weaker) string {
 	return strings.Join(names, " ")
 }
 
-// recordConnections writes every connection of a sandbox into the audit log before it is made, and tells a person of the refused ones.
+// recordConnections writes every connection of a sandbox into the audit log before it is made, and tells a person of the refused ones;
+// both may be nil.
 func recordConnections(log *audit.Log, tell io.Writer) func(proxy.Event) error {
 	var mu sync.Mutex
 	told := map[string]bool{}
@@ -125,7 +124,7 @@ func recordConnections(log *audit.Log, tell io.Writer) func(proxy.Event) error {
 		if e.Kind == proxy.KindDecision && !e.Allowed {
 			mu.Lock()
 			key := e.Target.String() + string(e.Reason)
-			if !told[key] && len(told) < maxTold {
+			if tell != nil && !told[key] && len(told) < maxTold {
 				told[key] = true
 				fmt.Fprintf(tell, "hearsay: refused a connection to %s: %s\r\n", e.Target, e.Reason)
 			}

@@ -25,12 +25,14 @@ type File struct {
 	// Path is where the file was read from, for messages; "" for the embedded defaults.
 	Path string `yaml:"-"`
 
-	Approvals *Approvals `yaml:"approvals"`
-	Audit     *Audit     `yaml:"audit"`
-	Egress    *Egress    `yaml:"egress"`
-	Pins      *Pins      `yaml:"pins"`
-	Sandbox   *Sandbox   `yaml:"sandbox"`
-	Screens   *Screens   `yaml:"screens"`
+	Servers   map[string]*Server `yaml:"servers"`
+	Serve     *Serve             `yaml:"serve"`
+	Approvals *Approvals         `yaml:"approvals"`
+	Audit     *Audit             `yaml:"audit"`
+	Egress    *Egress            `yaml:"egress"`
+	Pins      *Pins              `yaml:"pins"`
+	Sandbox   *Sandbox           `yaml:"sandbox"`
+	Screens   *Screens           `yaml:"screens"`
 
 	Credentials []Credential `yaml:"credentials"`
 	Proxy       *Proxy       `yaml:"proxy"`
