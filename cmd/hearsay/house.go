@@ -60,6 +60,10 @@ func openHouse(ctx context.Context, file *config.File, profile string, log *slog
 	if err != nil {
 		return nil, err
 	}
+	userKey, err := file.UserKey()
+	if err != nil {
+		return nil, err
+	}
 	deskOptions, err := file.Approvals.Desk()
 	if err != nil {
 		return nil, err
@@ -86,7 +90,7 @@ func openHouse(ctx context.Context, file *config.File, profile string, log *slog
 	launch := &launcher{file: file, stateDir: stateDir, audit: h.audit, log: log}
 	opt := gateway.Options{
 		Servers: servers, Launch: launch.launch, Log: log, Pins: pins, Policy: h.policy, Budget: budget,
-		Ask: h.desk.Ask, Audit: h.audit, Screens: screens, Elicit: file.Approvals != nil && file.Approvals.Elicit,
+		Ask: h.desk.Ask, Audit: h.audit, Screens: screens, UserKey: userKey, Elicit: file.Approvals != nil && file.Approvals.Elicit,
 		Keep: func(principal string) (gateway.Keeper, error) { return h.keep(stateDir, principal, host) },
 	}
 	if o, ok := file.Store.Observation(); ok {

@@ -43,14 +43,14 @@ func (l *launcher) launch(ctx context.Context, s gateway.Server) (*gateway.Proce
 	if err != nil {
 		return nil, err
 	}
-	if err := auditSandbox(l.audit, s.Server, &spec); err != nil {
-		return nil, err
-	}
 	p, err := sandbox.Start(context.WithoutCancel(ctx), spec)
 	if err != nil {
 		return nil, l.explain(s.Server, err)
 	}
-	way, err := l.wayOut(ctx, p, s.Server, section)
+	var way *wayOut
+	if err = auditSandbox(l.audit, s.Server, &spec, p.Report()); err == nil { // on record before anything runs
+		way, err = l.wayOut(ctx, p, s.Server, section)
+	}
 	if err == nil {
 		err = p.Go()
 	}
@@ -61,12 +61,6 @@ func (l *launcher) launch(ctx context.Context, s gateway.Server) (*gateway.Proce
 			way.close()
 		}
 		return nil, l.explain(s.Server, err)
-	}
-	if err := auditReport(l.audit, s.Server, p.Report()); err != nil {
-		p.Kill()
-		p.Wait()
-		way.close()
-		return nil, err
 	}
 	return &gateway.Process{
 		Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr,
