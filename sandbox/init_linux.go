@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,7 +32,7 @@ const (
 // exitInit is the code of an init that could not make the sandbox. Nobody reads it but a person in a trace.
 const exitInit = 125
 
-// init takes the process over when it was started as the init of a sandbox, or as its janitor. It is done here and not by a call in
+// init takes the process over when it was started as the init of a sandbox, as its janitor, or as the probe of Examine. It is done here and not by a call in
 // main, since a program's other packages would initialise first, in each start of a sandbox; the package imports little so that its
 // turn comes early.
 func init() {
@@ -44,6 +45,9 @@ func init() {
 		os.Exit(exitInit)
 	case janitorName:
 		runJanitor()
+		os.Exit(0)
+	case probeName:
+		runProbe()
 		os.Exit(0)
 	}
 }
@@ -356,7 +360,11 @@ func (in *initer) start() error {
 		attr.Files = []uintptr{fd, fd, fd}
 		attr.Sys.Setctty = true
 	}
-	pid, err := syscall.ForkExec(path, p.Args, attr)
+	args := slices.Clone(p.Args)
+	if p.As != "" {
+		args[0] = p.As
+	}
+	pid, err := syscall.ForkExec(path, args, attr)
 	if err != nil {
 		return &CommandError{Command: p.Args[0], Err: err, NotFound: errors.Is(err, unix.ENOENT),
 			Hint: "Its interpreter or the working folder may be missing inside"}

@@ -19,3 +19,9 @@ func Start(_ context.Context, spec Spec) (*Process, error) {
 		Remedy: "Run it on Linux (amd64, arm64), in a virtual machine if need be",
 	}
 }
+
+// Examine refuses as Start does.
+func Examine(ctx context.Context, _ ...Weaker) (Checkup, error) {
+	_, err := Start(ctx, Spec{Args: []string{"true"}})
+	return Checkup{}, err
+}

@@ -4,6 +4,7 @@ package sandbox
 // arguments or environment, where other processes could read it.
 type plan struct {
 	Args []string
+	As   string // the zeroth argument; "" is the command
 	Env  []string
 	Dir  string
 

@@ -129,6 +129,7 @@ type Spec struct {
 	Limits Limits
 	Weaker []Weaker
 
+	as  string // the zeroth argument, when it is not the command
 	off layers // for the tests alone: the escape suite must fail when a layer is switched off
 }
 

@@ -75,7 +75,7 @@ func newPlan(spec *Spec, v *view) (*plan, error) {
 	env, notes := environment(spec, os.Environ())
 	v.notes = append(v.notes, notes...)
 	p := &plan{
-		Args: spec.Args, Env: env, Dir: spec.Dir,
+		Args: spec.Args, As: spec.as, Env: env, Dir: spec.Dir,
 		UID: os.Geteuid(), GID: os.Getegid(),
 		Entries: v.entries, Links: v.links, Files: systemText(spec),
 		Scratch: orDefault(spec.Limits.Scratch, defaultScratch), Procs: orDefault(spec.Limits.Processes, defaultProcs),

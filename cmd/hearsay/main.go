@@ -76,6 +76,7 @@ var commands = []func() *cobra.Command{
 	newEgress,
 	newExplain,
 	newHook,
+	newDoctor,
 	newMCP,
 	newPin,
 	newReplay,
