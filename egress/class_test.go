@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -116,23 +115,6 @@ func lastOf(p netip.Prefix) netip.Addr {
 	}
 	a, _ := netip.AddrFromSlice(b)
 	return a
-}
-
-// TestRegistryIsGenerated fails when registry.go is not what tools/registry makes of its files.
-func TestRegistryIsGenerated(t *testing.T) {
-	goTool, err := exec.LookPath("go")
-	repotest.Need(t, "the go command", err == nil)
-	made, err := exec.Command(goTool, "run", "../tools/registry").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stands, err := os.ReadFile("registry.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(made, stands) {
-		t.Error("registry.go is stale: run go generate ./egress")
-	}
 }
 
 func TestOwnAddressesAreInward(t *testing.T) {
