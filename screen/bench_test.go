@@ -1,13 +1,9 @@
 package screen
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
 )
 
 // toolResult is text like that of real tool results, of n bytes: prose and JSON that talks of keys and tokens, without a secret.
@@ -36,7 +32,34 @@ func BenchmarkSecrets(b *testing.B) {
 			})
 		}
 	}
-	_ = json.Valid
-	_ = os.Args
-	_ = repotest.Root
+}
+
+// BenchmarkCheck is all presets on one tool result, as the gateway runs them.
+func BenchmarkCheck(b *testing.B) {
+	s := newSet(b, Options{})
+	for _, kind := range []struct{ name, text string }{
+		{"result", toolResult(1 << 20)},
+		{"cjk", strings.Repeat("吾輩は猫である。名前はまだ無い。", 1<<20/48+1)},
+		{"hidden", strings.Repeat("i\u200bg\x1b[31mnore ", 1<<20/15+1)},
+	} {
+		for _, size := range []int{2 << 10, 10 << 10, 100 << 10, 1 << 20} {
+			in := Input{Text: strings.ToValidUTF8(kind.text[:size], "")}
+			b.Run(fmt.Sprintf("%s/%dKiB", kind.name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					s.Check(b.Context(), in)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkClean is a label without anything to take out.
+func BenchmarkClean(b *testing.B) {
+	label := toolResult(200)
+	b.ReportAllocs()
+	for b.Loop() {
+		Clean(label)
+	}
 }

@@ -46,10 +46,11 @@ func letters(text string) (found []Finding) {
 			end = at + size
 		case likeLatin(r):
 			flush()
-			if from, to, ok := mixedWord(text, at); ok {
+			from, to, ok := mixedWord(text, at)
+			if ok {
 				found = grow(found, ruleHomoglyph, from, to)
-				size = max(size, to-at)
 			}
+			size = max(size, to-at)
 		case unicode.IsLetter(r):
 			flush()
 		}

@@ -20,13 +20,12 @@ func (s *Set) restates(_ context.Context, in *subject) ([]Finding, error) {
 	if in.Failed || len(in.Request) == 0 || s.passes(in.Tool) {
 		return nil, nil
 	}
-	texts := []string{fold(in.Text)}
+	texts := []string{in.Text}
 	if body, ok := envelope.Body(in.Text); ok {
-		texts = append(texts, fold(body))
+		texts = append(texts, body)
 	}
 	for _, argument := range in.Request {
-		folded := fold(argument)
-		if utf8.RuneCountInString(folded) >= minRestated && slices.Contains(texts, folded) {
+		if slices.ContainsFunc(texts, func(text string) bool { return sameWords(text, argument) >= minRestated }) {
 			return []Finding{{Rule: "equals-argument", Start: 0, End: len(in.Text)}}, nil
 		}
 	}
@@ -42,5 +41,29 @@ func (s *Set) passes(tool string) bool {
 	})
 }
 
-// fold makes every run of white space one space, and drops it at the ends.
-func fold(s string) string { return strings.Join(strings.FieldsFunc(s, unicode.IsSpace), " ") }
+// sameWords returns how many characters a and b have, with one space for each run of white space between words, if they are the
+// same then; otherwise 0.
+func sameWords(a, b string) int {
+	n := 0
+	for {
+		wordA, restA := cutWord(a)
+		wordB, restB := cutWord(b)
+		switch {
+		case wordA != wordB:
+			return 0
+		case wordA == "":
+			return max(0, n-1) // there is no space behind the last word
+		}
+		n += utf8.RuneCountInString(wordA) + 1
+		a, b = restA, restB
+	}
+}
+
+// cutWord returns the first word of s and what follows it.
+func cutWord(s string) (word, rest string) {
+	s = strings.TrimLeftFunc(s, unicode.IsSpace)
+	if end := strings.IndexFunc(s, unicode.IsSpace); end >= 0 {
+		return s[:end], s[end:]
+	}
+	return s, ""
+}

@@ -125,12 +125,15 @@ func (set *ruleset) find(text string, stopped func() bool) []match {
 		return found
 	}
 	for _, r := range set.rules {
+		if len(windows[r]) == 0 || !r.hasNeeds(text) {
+			continue
+		}
 		done := 0
 		for _, w := range windows[r] {
 			if stopped() {
 				return found
 			}
-			if w.from = max(w.from, done); w.from < w.to && r.hasNeeds(text) {
+			if w.from = max(w.from, done); w.from < w.to {
 				found, done = set.confirm(found, r, text, w)
 			}
 		}

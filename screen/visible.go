@@ -211,7 +211,7 @@ func images(text string) (found []Finding) {
 		}
 		begin := at + label + 2
 		address := text[begin:min(len(text), begin+maxAddress)]
-		if end := strings.IndexAny(strings.TrimLeft(address, " <"), " \t\r\n)>"); end >= 0 {
+		if end := strings.IndexAny(strings.TrimLeft(address, " <"), " \t\r\n)>["); end >= 0 {
 			address = address[:end+len(address)-len(strings.TrimLeft(address, " <"))]
 		}
 		if carries(strings.TrimLeft(address, " <")) {
@@ -230,8 +230,8 @@ func images(text string) (found []Finding) {
 			continue
 		}
 		tag := text[start:min(len(text), start+maxTag)]
-		if end := strings.IndexByte(tag, '>'); end >= 0 {
-			tag = tag[:end+1]
+		if end := strings.IndexAny(tag[1:], "<>"); end >= 0 {
+			tag = tag[:end+2]
 		}
 		if _, source, ok := strings.Cut(strings.ToLower(tag), "src"); ok {
 			source = strings.TrimLeft(source, "= \t\r\n\"'")
@@ -338,15 +338,17 @@ func isEncoding(c byte) bool {
 
 // decodeWords decodes base64, in either alphabet and with or without padding, or hexadecimal, if words come out.
 func decodeWords(s string) (string, bool) {
-	raw, err := hex.DecodeString(s)
-	if err == nil && isWords(raw) {
-		return string(raw), true
+	if strings.Trim(s, "0123456789abcdefABCDEF") == "" {
+		if raw, err := hex.DecodeString(s); err == nil && isWords(raw) {
+			return string(raw), true
+		}
 	}
 	s = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
 	if len(s)%4 == 1 { // a letter before or behind belongs to something else
 		s = s[:len(s)-1]
 	}
-	if raw, err = base64.RawStdEncoding.DecodeString(s); err != nil || !isWords(raw) {
+	raw, err := base64.RawStdEncoding.DecodeString(s)
+	if err != nil || !isWords(raw) {
 		return "", false
 	}
 	return string(raw), true
