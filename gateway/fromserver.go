@@ -120,7 +120,7 @@ func (l *link) request(m jsonrpc.Message) {
 			delete(l.asked, key)
 			l.mu.Unlock()
 		}()
-		result, failure := l.ask(ctx, a, m)
+		result, failure := l.askClient(ctx, a, m)
 		l.stirred()
 		if ctx.Err() == nil {
 			l.peer.Reply(s.ctx, m.ID, result, failure)
@@ -128,8 +128,8 @@ func (l *link) request(m jsonrpc.Message) {
 	})
 }
 
-// ask puts the server's request to the client.
-func (l *link) ask(ctx context.Context, a *asked, m jsonrpc.Message) (result, failure strictjson.Value) {
+// askClient puts the server's request to the client.
+func (l *link) askClient(ctx context.Context, a *asked, m jsonrpc.Message) (result, failure strictjson.Value) {
 	s := l.up.s
 	about := About{Method: m.Method, Version: s.agreed()}
 	t := l.up.treat.Request(about, m.Params)
@@ -199,6 +199,13 @@ func (s *session) takes(m jsonrpc.Message) bool {
 		return capabilities.Get("tasks").Kind() == strictjson.KindObject
 	}
 	return false
+}
+
+// hellos gives the params of the client's initialize; absent before.
+func (s *session) hellos() strictjson.Value {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hello
 }
 
 func (s *session) agreed() string {

@@ -20,12 +20,16 @@ import (
 // Server is one MCP server behind the gateway.
 type Server struct {
 	Source           // its name, and how its messages are treated
-	Command []string // program and arguments
+	Command []string // program and arguments; or else
+	URL     string   // where it is served, see [Options.Connect]
+	Headers []string // Name: value, sent to URL with each request
 	Env     []string // NAME=value, beside the allow-listed ones of [BaseEnv]
 	PassEnv []string // names of variables of the gateway's own environment that it gets too
 	Dir     string   // working folder; "" = the gateway's
 	// Warnings are what a person who is asked about a call should know of the server.
 	Warnings []string
+	// AtStart starts it with the session, not when it is first needed.
+	AtStart bool
 	// CallTimeout is how long a call may take; progress starts it anew. 0 = [DefaultCallTimeout], negative = for ever.
 	CallTimeout time.Duration
 }
@@ -39,6 +43,14 @@ type Options struct {
 
 	// Launch starts a server. nil = [Exec]: an ordinary process with an environment of its own and no further walls.
 	Launch func(ctx context.Context, s Server) (*Process, error)
+
+	// Connect opens a connection to a server that has a URL; nil = such servers are refused.
+	Connect func(ctx context.Context, s Server, stats *jsonrpc.Stats) (jsonrpc.Transport, error)
+
+	// Joined names tools and prompts server__name also where there is only one server. With several they always are.
+	Joined bool
+	// Version is what the gateway calls its own version where it answers for several servers.
+	Version string
 
 	// Log is told what was dropped, refused and restarted, and what servers write to standard error; nil = nobody.
 	// It gets words of servers: cleaned, cut and as values only.
@@ -69,10 +81,21 @@ type Options struct {
 	Screens *screen.Set
 }
 
+// several says that the gateway answers for its servers, and joins names.
+func (o Options) several() bool { return o.Joined || len(o.Servers) > 1 }
+
+func (o Options) version() string {
+	if o.Version == "" {
+		return "0"
+	}
+	return o.Version
+}
+
 // Gateway stands between clients and servers. One Gateway serves any number of sessions.
 type Gateway struct {
-	opt   Options
-	names []string
+	opt      Options
+	names    []string
+	listWait time.Duration
 
 	mu          sync.Mutex // guards all below
 	authorities map[string]*authority
@@ -89,7 +112,7 @@ func NewGateway(opt Options) (*Gateway, error) {
 	if opt.UserKey != nil && len(opt.UserKey) < gate.MinKey {
 		return nil, fmt.Errorf("gateway: the key that checks the user's words has fewer than %d bytes", gate.MinKey)
 	}
-	g := &Gateway{opt: opt, authorities: map[string]*authority{}}
+	g := &Gateway{opt: opt, listWait: listWait, authorities: map[string]*authority{}}
 	g.opt.Servers = slices.Clone(opt.Servers)
 	for i, s := range g.opt.Servers {
 		switch {
@@ -97,12 +120,21 @@ func NewGateway(opt Options) (*Gateway, error) {
 			return nil, fmt.Errorf("gateway: server name %q: use 1 to 32 letters, digits, - and _, starting with a letter or digit", s.Server)
 		case slices.Contains(g.names, s.Server):
 			return nil, fmt.Errorf("gateway: two servers are named %s", s.Server)
-		case len(s.Command) == 0:
-			return nil, fmt.Errorf("gateway: server %s has no command", s.Server)
+		case len(s.Command) == 0 && s.URL == "":
+			return nil, fmt.Errorf("gateway: server %s has neither a command nor a URL", s.Server)
+		case len(s.Command) > 0 && s.URL != "":
+			return nil, fmt.Errorf("gateway: server %s has both a command and a URL", s.Server)
+		case s.URL != "" && opt.Connect == nil:
+			return nil, fmt.Errorf("gateway: server %s has a URL, and nothing to connect with", s.Server)
 		}
 		g.names = append(g.names, s.Server)
 		if s.CallTimeout == 0 {
 			g.opt.Servers[i].CallTimeout = DefaultCallTimeout
+		}
+	}
+	if g.opt.several() {
+		if err := checkServerNames(g.names); err != nil {
+			return nil, err
 		}
 	}
 	if g.opt.Launch == nil {

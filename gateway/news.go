@@ -22,6 +22,7 @@ func (l *link) notification(m jsonrpc.Message) {
 		l.up.stats.Unsolicited.Add(1)
 		return
 	}
+	s.stale(l.up, m.Method)
 	switch m.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
 		l.changed(m, about, mapped)

@@ -170,7 +170,7 @@ func answering(answer func(method string, m strictjson.Value) string) fakeServer
 			}
 			method, id := m.Get("method").Str(), m.Get("id")
 			if method == "initialize" {
-				io.WriteString(out, `{"jsonrpc":"2.0","id":`+string(id.Append(nil))+`,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"fake","version":"1"}}}`+"\n")
+				io.WriteString(out, `{"jsonrpc":"2.0","id":`+string(id.Append(nil))+`,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{},"logging":{}},"serverInfo":{"name":"fake","version":"1"}}}`+"\n")
 				continue
 			}
 			text := answer(method, m)

@@ -11,23 +11,28 @@ import (
 // route finds the server that a request is for and the params it gets.
 func (s *session) route(f *flight) (up *upstream, params strictjson.Value, about About, failure strictjson.Value) {
 	up, params = s.servers[0], f.Params
-	about = up.about(f)
+	if s.several != nil {
+		if up, params, failure = s.among(f); failure.Kind() != strictjson.KindAbsent {
+			return nil, params, about, failure
+		}
+	}
+	about = up.about(f, params)
 	about.Screen = s.screen(f, up, about)
 	return up, params, about, strictjson.Value{}
 }
 
 // about describes a request in the server's own names.
-func (up *upstream) about(f *flight) About {
+func (up *upstream) about(f *flight, params strictjson.Value) About {
 	a := About{Method: f.Method, Version: f.version}
 	switch f.Method {
 	case "tools/call", "prompts/get":
-		a.Name = f.Params.Get("name").Str()
+		a.Name = params.Get("name").Str()
 	case "resources/read", "resources/subscribe", "resources/unsubscribe":
-		a.URI = f.Params.Get("uri").Str()
+		a.URI = params.Get("uri").Str()
 	case "completion/complete":
-		a.Name, a.URI = f.Params.Get("ref").Get("name").Str(), f.Params.Get("ref").Get("uri").Str()
+		a.Name, a.URI = params.Get("ref").Get("name").Str(), params.Get("ref").Get("uri").Str()
 	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update":
-		a.Name = up.taskTool(f.Params.Get("taskId").Str())
+		a.Name = up.taskTool(params.Get("taskId").Str())
 	}
 	return a
 }

@@ -40,6 +40,7 @@ type session struct {
 	work      sync.WaitGroup // the goroutines of requests, both ways
 
 	servers []*upstream
+	several *several // nil where one server answers for itself
 
 	mu      sync.Mutex
 	flights map[string]*flight // the client's open requests, by the key of its id
@@ -77,6 +78,9 @@ func newSession(g *Gateway, c Client, a *authority) *session {
 	for _, spec := range g.opt.Servers {
 		s.servers = append(s.servers, newUpstream(s, spec))
 	}
+	if g.opt.several() {
+		s.several = newSeveral()
+	}
 	return s
 }
 
@@ -84,6 +88,11 @@ func newSession(g *Gateway, c Client, a *authority) *session {
 func (s *session) run(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(errClientGone)
+	for _, up := range s.servers {
+		if up.AtStart && s.several == nil {
+			s.background(func(ctx context.Context) { up.ready(ctx, "initialize") })
+		}
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.client.Run(s.ctx, s.hear, s.bad) }()
 	var err error
@@ -208,7 +217,7 @@ func (s *session) hear(m jsonrpc.Message) {
 // is put on record first, the server runs, and what came before was sent.
 func (s *session) quick(f *flight) bool {
 	up := s.servers[0]
-	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || len(s.servers) > 1 || up.book.pinned() || up.running() == nil {
+	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || s.several != nil || up.book.pinned() || up.running() == nil {
 		return false
 	}
 	select {
@@ -329,6 +338,14 @@ func (s *session) notification(m jsonrpc.Message) {
 		if call, ok := s.client.Find(id); ok {
 			if asked := call.Data.(*asked); asked.progress.Kind() != strictjson.KindAbsent {
 				asked.link.notify(m.Method, m.Params.With("progressToken", asked.progress), m.Extra)
+			}
+		}
+		return
+	}
+	if s.several != nil && m.Method == "notifications/initialized" { // each server was told when it was greeted
+		for _, up := range s.servers {
+			if up.AtStart {
+				s.background(func(ctx context.Context) { up.ready(ctx, m.Method) })
 			}
 		}
 		return

@@ -15,7 +15,10 @@ import (
 // sent; the decision is recorded before it takes effect; authority shrinks before the text that shrinks it leaves. The first
 // stage, reading strictly, is behind it (jsonrpc), so is the table of methods (hear).
 func (s *session) serve(f *flight) {
-	// 2 Which server, under which name it knows the thing asked for.
+	// 2 Which server, under which name it knows the thing asked for. Some requests are for the gateway itself.
+	if s.own(f) {
+		return
+	}
 	up, params, about, failure := s.route(f)
 	if failure.Kind() != strictjson.KindAbsent {
 		s.finish(f, strictjson.Value{}, failure)
@@ -75,6 +78,7 @@ func (s *session) serve(f *flight) {
 			result, out := up.book.show(f.Method, m.Result)
 			up.tellWithheld(out)
 			t = up.treat.Result(about, result)
+			s.mentioned(up, t.Value)
 		}
 		if err := s.observe(up, about, t, m.Result); err != nil {
 			s.refuse(f, "This answer is withheld: what reading it costs could not be recorded.")

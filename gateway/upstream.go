@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type upstream struct {
 	stats jsonrpc.Stats
 
 	starting chan struct{} // held while a server is started
+	starts   int           // guarded by starting
 
 	mu         sync.Mutex
 	link       *link // the server that runs; nil if none does
@@ -87,15 +89,14 @@ func (up *upstream) ready(ctx context.Context, method string) (*link, error) {
 		up.failed()
 		return nil, err
 	}
-	up.s.mu.Lock()
-	hello := up.s.hello
-	up.s.mu.Unlock()
-	if hello.Kind() != strictjson.KindAbsent && method != "initialize" {
-		up.s.counts.restarts.Add(1)
+	if hello := up.s.hellos(); hello.Kind() != strictjson.KindAbsent && method != "initialize" {
 		if err := l.greet(ctx, hello); err != nil {
 			l.shut()
 			return nil, err
 		}
+	}
+	if up.starts++; up.starts > 1 {
+		up.s.counts.restarts.Add(1)
 	}
 	up.mu.Lock()
 	defer up.mu.Unlock()
@@ -188,37 +189,67 @@ func (up *upstream) rememberElicitations(v strictjson.Value) {
 type link struct {
 	up     *upstream
 	peer   *jsonrpc.Peer
-	lines  *jsonrpc.Lines
-	proc   *Process
+	conn   jsonrpc.Transport
+	proc   *Process // nil for a server with a URL
 	since  time.Time
 	ended  chan struct{} // the process has ended
 	closed chan struct{} // and all it said was read
+
+	version string           // of the protocol, where the gateway greeted it; "" otherwise
+	offers  strictjson.Value // its capabilities, likewise
 	unasked
 }
 
 func (up *upstream) start(ctx context.Context) (*link, error) {
+	l := &link{up: up, since: time.Now(), ended: make(chan struct{}), closed: make(chan struct{})}
+	l.unasked.init()
+	if up.URL != "" {
+		return l, l.connect(ctx)
+	}
+	return l, l.launch(ctx)
+}
+
+// connect reaches a server that has a URL.
+func (l *link) connect(ctx context.Context) (err error) {
+	if l.conn, err = l.up.s.g.opt.Connect(ctx, l.up.Server, &l.up.stats); err != nil {
+		return err
+	}
+	l.peer = jsonrpc.NewPeer(l.conn, &l.up.stats)
+	go func() {
+		err := l.peer.Run(context.WithoutCancel(l.up.s.ctx), l.hear, l.bad)
+		l.up.s.log.Debug("connection ended", "server", l.up.name(), "why", err)
+		l.lost()
+		l.conn.Close()
+		close(l.ended)
+		close(l.closed)
+	}()
+	return nil
+}
+
+// launch starts a server that is a process.
+func (l *link) launch(ctx context.Context) error {
+	up := l.up
 	proc, err := up.s.g.opt.Launch(ctx, up.Server)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	log := up.s.log.With("server", up.name())
 	log.Debug("server started")
-	l := &link{up: up, proc: proc, since: time.Now(), ended: make(chan struct{}), closed: make(chan struct{})}
-	l.unasked.init()
-	l.lines = jsonrpc.NewLines(proc.Stdout, proc.Stdin, jsonrpc.LineOptions{
-		// Twins and lone surrogates cost a server's message only what the treatment drops, not the call.
-		JSON:   strictjson.Limits{KeepCaseTwins: true, RepairSurrogates: true},
+	l.proc = proc
+	lines := jsonrpc.NewLines(proc.Stdout, proc.Stdin, jsonrpc.LineOptions{
+		JSON:   ServerLimits,
 		Stats:  &up.stats,
 		GiveUp: giveUpWriting,
 		Noise:  func(line string) { l.words("stdout", line) },
 	})
-	l.peer = jsonrpc.NewPeer(l.lines, &up.stats)
+	l.conn = lines
+	l.peer = jsonrpc.NewPeer(lines, &up.stats)
 	var output sync.WaitGroup
 	output.Go(func() {
 		err := l.peer.Run(context.WithoutCancel(up.s.ctx), l.hear, l.bad)
 		log.Debug("server's output ended", "why", err)
 		l.lost()
-		l.proc.end(func() { l.lines.CloseWrite() }, l.ended)
+		proc.end(func() { lines.CloseWrite() }, l.ended)
 	})
 	output.Go(l.listenToErrors)
 	go func() {
@@ -226,16 +257,20 @@ func (up *upstream) start(ctx context.Context) (*link, error) {
 		close(l.ended)
 		log.Info("server ended", "how", how)
 		time.AfterFunc(closeGrace, func() { // a process that left the group may hold its output open
-			l.lines.Close()
+			lines.Close()
 			proc.Stderr.Close()
 		})
 		output.Wait()
-		l.lines.Close()
+		lines.Close()
 		proc.Stderr.Close()
 		close(l.closed)
 	}()
-	return l, nil
+	return nil
 }
+
+// ServerLimits is how messages of servers are read: case twins and lone surrogates cost a message only what the treatment
+// drops, not the call.
+var ServerLimits = strictjson.Limits{KeepCaseTwins: true, RepairSurrogates: true}
 
 // lost takes a server that ended off its place, and remembers whether it lived.
 func (l *link) lost() {
@@ -257,7 +292,11 @@ func (l *link) lost() {
 
 // shut ends the server in order, and returns when nothing of it is left.
 func (l *link) shut() {
-	l.proc.end(func() { l.lines.CloseWrite() }, l.ended)
+	if lines, ok := l.conn.(*jsonrpc.Lines); ok {
+		l.proc.end(func() { lines.CloseWrite() }, l.ended)
+	} else {
+		l.conn.Close()
+	}
 	<-l.closed
 }
 
@@ -266,35 +305,23 @@ func (l *link) greet(ctx context.Context, hello strictjson.Value) error {
 	ctx, cancel := context.WithTimeout(ctx, greetFor)
 	defer cancel()
 	s := l.up.s
-	ask := func(method string, params strictjson.Value) (strictjson.Value, error) {
-		call, err := l.peer.Open(nil)
-		if err != nil {
-			return strictjson.Value{}, fmt.Errorf("server %s ended while it started", l.up.name())
-		}
-		m, err := call.Do(ctx, method, params)
-		switch {
-		case errors.Is(err, jsonrpc.ErrClosed):
-			return strictjson.Value{}, fmt.Errorf("server %s ended while it started", l.up.name())
-		case err != nil:
-			return strictjson.Value{}, fmt.Errorf("starting server %s again: %w", l.up.name(), err)
-		case m.Error.Kind() != strictjson.KindAbsent:
-			return strictjson.Value{}, fmt.Errorf("server %s refused %s when it was started again", l.up.name(), method)
-		}
-		return m.Result, nil
-	}
-	result, err := ask("initialize", hello)
+	result, err := l.ask(ctx, "initialize", hello)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	version, level := s.version, s.level
 	s.mu.Unlock()
-	if got := result.Get("protocolVersion").Str(); got != version {
-		return fmt.Errorf("server %s came back with another protocol version: %s", l.up.name(), Quote(got))
+	l.version, l.offers = result.Get("protocolVersion").Str(), result.Get("capabilities")
+	switch {
+	case s.several != nil && !slices.Contains(legacyVersions, l.version):
+		return fmt.Errorf("server %s speaks another protocol version: %s", l.up.name(), Quote(l.version))
+	case s.several == nil && l.version != version:
+		return fmt.Errorf("server %s came back with another protocol version: %s", l.up.name(), Quote(l.version))
 	}
 	l.notify("notifications/initialized", strictjson.Value{}, nil)
-	if level.Kind() != strictjson.KindAbsent {
-		ask("logging/setLevel", level) // a server that forgot how to log still serves
+	if level.Kind() != strictjson.KindAbsent && l.can("logging/setLevel") {
+		l.ask(ctx, "logging/setLevel", level) // a server that forgot how to log still serves
 	}
 	l.up.mu.Lock()
 	var subscribed []strictjson.Value
@@ -303,9 +330,40 @@ func (l *link) greet(ctx context.Context, hello strictjson.Value) error {
 	}
 	l.up.mu.Unlock()
 	for _, params := range subscribed {
-		ask("resources/subscribe", params)
+		l.ask(ctx, "resources/subscribe", params)
 	}
 	return nil
+}
+
+// ask asks a server something for the gateway itself.
+func (l *link) ask(ctx context.Context, method string, params strictjson.Value) (strictjson.Value, error) {
+	call, err := l.peer.Open(nil)
+	if err != nil {
+		return strictjson.Value{}, fmt.Errorf("server %s ended while it was asked for %s", l.up.name(), method)
+	}
+	m, err := call.Do(ctx, method, params)
+	switch {
+	case errors.Is(err, jsonrpc.ErrClosed):
+		return strictjson.Value{}, fmt.Errorf("server %s ended while it was asked for %s", l.up.name(), method)
+	case err != nil:
+		return strictjson.Value{}, fmt.Errorf("asking server %s for %s: %w", l.up.name(), method, err)
+	case m.Error.Kind() != strictjson.KindAbsent:
+		return strictjson.Value{}, fmt.Errorf("server %s refused %s", l.up.name(), method)
+	}
+	l.sound.Store(true)
+	return m.Result, nil
+}
+
+// can says whether a server that the gateway greeted declared what a method needs.
+func (l *link) can(method string) bool {
+	if l.version == "" {
+		return true
+	}
+	name := map[string]string{
+		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resources",
+		"logging/setLevel": "logging",
+	}[method]
+	return name == "" || l.offers.Get(name).Kind() != strictjson.KindAbsent
 }
 
 // atOnce is a context that waits for nothing: what cannot be queued is dropped.
