@@ -20,9 +20,10 @@ import (
 // Server is one MCP server behind the gateway.
 type Server struct {
 	Source           // its name, and how its messages are treated
-	Command []string // program and arguments; or else
-	URL     string   // where it is served, see [Options.Connect]
-	Headers []string // Name: value, sent to URL with each request
+	Command []string // program and arguments, started by [Options.Launch]; or else
+	// Connect opens a connection to a server that runs elsewhere; ctx bounds the opening only. It is called again after the
+	// connection ended.
+	Connect func(ctx context.Context) (jsonrpc.Transport, error)
 	Env     []string // NAME=value, beside the allow-listed ones of [BaseEnv]
 	PassEnv []string // names of variables of the gateway's own environment that it gets too
 	Dir     string   // working folder; "" = the gateway's
@@ -43,9 +44,6 @@ type Options struct {
 
 	// Launch starts a server. nil = [Exec]: an ordinary process with an environment of its own and no further walls.
 	Launch func(ctx context.Context, s Server) (*Process, error)
-
-	// Connect opens a connection to a server that has a URL; nil = such servers are refused.
-	Connect func(ctx context.Context, s Server, stats *jsonrpc.Stats) (jsonrpc.Transport, error)
 
 	// Joined names tools and prompts server__name also where there is only one server. With several they always are.
 	Joined bool
@@ -120,12 +118,8 @@ func NewGateway(opt Options) (*Gateway, error) {
 			return nil, fmt.Errorf("gateway: server name %q: use 1 to 32 letters, digits, - and _, starting with a letter or digit", s.Server)
 		case slices.Contains(g.names, s.Server):
 			return nil, fmt.Errorf("gateway: two servers are named %s", s.Server)
-		case len(s.Command) == 0 && s.URL == "":
-			return nil, fmt.Errorf("gateway: server %s has neither a command nor a URL", s.Server)
-		case len(s.Command) > 0 && s.URL != "":
-			return nil, fmt.Errorf("gateway: server %s has both a command and a URL", s.Server)
-		case s.URL != "" && opt.Connect == nil:
-			return nil, fmt.Errorf("gateway: server %s has a URL, and nothing to connect with", s.Server)
+		case (len(s.Command) == 0) == (s.Connect == nil):
+			return nil, fmt.Errorf("gateway: server %s needs a command or a way to connect, one of the two", s.Server)
 		}
 		g.names = append(g.names, s.Server)
 		if s.CallTimeout == 0 {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
@@ -218,5 +220,48 @@ func TestAListIsAskedForAgainOnlyWhenItChanged(t *testing.T) {
 	r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__x"}}`, func(line string) { told += strings.Count(line, "list_changed") })
 	if got := list(); told != 1 || !slices.Equal(got, []string{"srv__t2"}) {
 		t.Errorf("told %d times; the list after a change: %q", told, got)
+	}
+}
+
+func TestAServerThatRunsElsewhere(t *testing.T) {
+	connects := 0
+	connect := func(context.Context) (jsonrpc.Transport, error) {
+		connects++
+		if connects == 1 {
+			return nil, errors.New("nobody there")
+		}
+		near, far := memoryTransport()
+		go func() { // answers one call after the greeting, and is gone
+			defer far.Close()
+			for {
+				m, err := far.Read(context.Background())
+				if err != nil {
+					return
+				}
+				result := strictjson.Object(strictjson.Member{Name: "content", Value: strictjson.Array()})
+				if m.Method == "initialize" {
+					result = parsed(t, `{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"f","version":"1"}}`)
+				}
+				if m.Kind == jsonrpc.Request {
+					far.Write(context.Background(), jsonrpc.Message{Kind: jsonrpc.Response, ID: m.ID, Result: result})
+				}
+				if m.Method == "tools/call" {
+					return
+				}
+			}
+		}()
+		return near, nil
+	}
+	r := newRig(t, Options{Joined: true, Servers: []Server{{Source: Source{Server: "far"}, Connect: connect}}})
+	r.ask(initialize)
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"far__t"}}`
+	if v := string(r.ask(call).Append(nil)); !strings.Contains(v, "nobody there") {
+		t.Errorf("without a connection: %s", v)
+	}
+	if v := r.ask(call); v.Get("result").Kind() != strictjson.KindObject {
+		t.Errorf("with one: %s", v.Append(nil))
+	}
+	if connects != 2 {
+		t.Errorf("%d connections", connects)
 	}
 }

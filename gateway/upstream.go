@@ -190,7 +190,7 @@ type link struct {
 	up     *upstream
 	peer   *jsonrpc.Peer
 	conn   jsonrpc.Transport
-	proc   *Process // nil for a server with a URL
+	proc   *Process // nil for a server that runs elsewhere
 	since  time.Time
 	ended  chan struct{} // the process has ended
 	closed chan struct{} // and all it said was read
@@ -203,16 +203,16 @@ type link struct {
 func (up *upstream) start(ctx context.Context) (*link, error) {
 	l := &link{up: up, since: time.Now(), ended: make(chan struct{}), closed: make(chan struct{})}
 	l.unasked.init()
-	if up.URL != "" {
+	if up.Connect != nil {
 		return l, l.connect(ctx)
 	}
 	return l, l.launch(ctx)
 }
 
-// connect reaches a server that has a URL.
+// connect reaches a server that runs elsewhere.
 func (l *link) connect(ctx context.Context) (err error) {
-	if l.conn, err = l.up.s.g.opt.Connect(ctx, l.up.Server, &l.up.stats); err != nil {
-		return err
+	if l.conn, err = l.up.Connect(ctx); err != nil {
+		return fmt.Errorf("connecting to server %s: %w", l.up.name(), err)
 	}
 	l.peer = jsonrpc.NewPeer(l.conn, &l.up.stats)
 	go func() {
