@@ -809,6 +809,11 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 		t.Error("two policies, one version")
 	}
 	p := compile(t, base())
+	within := base()
+	within.Rules = []Rule{{Answer: Deny, Tool: Source{Text: "a.d"}, When: Source{Text: "within(args.x, '/a')"}}}
+	if p.AsksForPaths() || !compile(t, within).AsksForPaths() {
+		t.Error("paths")
+	}
 	if p.Labels("a", "c").Effects != Read || p.Labels("x", "y").Effects != 0 {
 		t.Error("labels")
 	}

@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxPaths bounds the paths of one call that are looked up on the disk. One more, and none that is not looked up passes.
+const maxPaths = 64
+
+// resolvePaths finds what the absolute paths in the arguments of a call name, symbolic links followed, as the kernel would:
+// a step up behind a link leaves the folder the link leads to. A path that cannot be followed is given as "", which no rule
+// takes for a path inside anything. Between this look and the server's, a link can still change; the sandbox decides then.
+func resolvePaths(args map[string]any) map[string]string {
+	found := map[string]string{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, sub := range v {
+				walk(sub)
+			}
+		case []any:
+			for _, sub := range v {
+				walk(sub)
+			}
+		case string:
+			if !strings.HasPrefix(v, "/") {
+				return
+			}
+			if len(found) >= maxPaths {
+				found[v] = ""
+			} else if _, seen := found[v]; !seen {
+				found[v] = resolvePath(v)
+			}
+		}
+	}
+	walk(args)
+	return found
+}
+
+// resolvePath follows the part of a path that exists and keeps the rest, which a call may be about to make.
+func resolvePath(p string) string {
+	rest := ""
+	for {
+		real, err := filepath.EvalSymlinks(p)
+		if err == nil {
+			return filepath.Join(real, rest)
+		}
+		p = strings.TrimRight(p, "/")
+		if _, lerr := os.Lstat(p); lerr == nil {
+			return "" // a link to nothing: who writes there makes what it points to
+		}
+		at := strings.LastIndexByte(p, '/')
+		last := p[at+1:]
+		if !errors.Is(err, fs.ErrNotExist) || at < 0 || last == ".." {
+			return ""
+		}
+		rest = filepath.Join(last, rest)
+		if p = p[:at]; p == "" {
+			p = "/"
+		}
+	}
+}
