@@ -4,7 +4,8 @@ import "net/netip"
 
 // metadataServices are the addresses at which clouds hand their machines credentials, start-up data or host control. They are
 // kept by address since some lie in public-looking space, where no registry row catches them, and since an exemption for the
-// range around them must not open them. Sources: each provider's own documentation, read until 2025.
+// range around them must not open them. Source: what each provider documents for its machines. All but Azure's lie in inward
+// blocks, so that one which a provider has given up costs nothing.
 var metadataServices = map[netip.Addr]string{
 	addr("169.254.169.254"):    "instance metadata", // Amazon, Azure, Google, Oracle, DigitalOcean, Hetzner, Akamai, IBM, OpenStack, …
 	addr("fd00:ec2::254"):      "Amazon EC2 instance metadata",

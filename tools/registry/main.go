@@ -1,5 +1,7 @@
 // Command registry turns the IANA special-purpose address registries (the CSV files beside it, in IANA's own form) into the
 // Go table that egress.Classify reads. Run it through `go generate ./egress` after replacing a file, and change asOf.
+//
+// The files of 2025-10-09 were written out row by row in that form, not downloaded.
 package main
 
 import (
