@@ -175,6 +175,7 @@ func (h *session) connect() {
 		h.refuse(c.decide(question{target: t, reason: ReasonLoop, method: "CONNECT"}), true)
 		return
 	}
+	h.req, h.down.out = head{minor: h.req.minor, closes: true}, nil // a tunnel may be open for long
 	c.tunnel(t, opener{
 		granted: func() bool { return c.write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")) },
 		refused: func(r egress.Reason) { h.refuse(r, true) },
