@@ -109,7 +109,8 @@ func (f egressFlags) run(cmd *cobra.Command, command []string) (err error) {
 		defer func() { err = errors.Join(err, r.audit.Close()) }()
 	}
 
-	l, err := net.Listen("tcp", f.listen)
+	// The proxy's own idle limit ends connections whose client has vanished; probes would only cost system calls.
+	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", f.listen)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ type under struct {
 
 func start(t testing.TB, o proxy.Options, c proxy.Client) *under {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(context.Background(), "tcp", "127.0.0.1:0") // as the command does
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ type joint struct {
 
 	mu    sync.Mutex
 	quiet int      // directions that deliver nothing any more
+	ends  int      // directions that ended in order
 	reset net.Conn // the side whose reset a write has met
 }
 
@@ -65,7 +66,8 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 	}
 	switch {
 	case err == nil:
-		if closeWrite(dst) != nil {
+		// Behind the last end of all both are closed at once.
+		if !j.lastEnd() && closeWrite(dst) != nil {
 			dst.Close()
 		}
 		j.fallQuiet()
@@ -82,6 +84,14 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 	abort(dst)
 	abort(src)
 	return err
+}
+
+// lastEnd notes an orderly end, and reports whether the other direction has had its own.
+func (j *joint) lastEnd() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.ends++
+	return j.ends == 2
 }
 
 // markReset notes a reset that a write has met: the kernel tells it once, and a read that comes later sees an orderly end.
