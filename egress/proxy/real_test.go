@@ -94,7 +94,9 @@ func (r *realm) run(t *testing.T, refused bool, extra []string, name string, arg
 // through checks that something was decided on a host since the last call.
 func (r *realm) through(t *testing.T, host string, allowed bool) {
 	t.Helper()
-	r.events.wait(t, func(e proxy.Event) bool { return e.Kind == proxy.KindDecision && e.Target.Host() == host && e.Allowed == allowed })
+	r.events.wait(t, func(e proxy.Event) bool {
+		return e.Kind == proxy.KindDecision && e.Target.Host() == host && e.Allowed == allowed
+	})
 	r.events.mu.Lock()
 	r.events.list = nil
 	r.events.mu.Unlock()
