@@ -40,7 +40,7 @@ func FuzzTreat(f *testing.F) {
 		known = append(known, key)
 	}
 	slices.Sort(known)
-	sources := []Source{{Server: "s"}, {Server: "s", Structured: Defang, FrameInstructions: true, PassUnknown: true, SamplingTools: true}}
+	sources := []Source{{Server: "s"}, {Server: "s", Structured: Defang, FrameInstructions: true, SamplingTools: true}}
 	f.Fuzz(func(t *testing.T, which uint8, text string) {
 		if len(text) > 1<<16 {
 			return

@@ -35,26 +35,29 @@ func liveTokens(v strictjson.Value) []string {
 			live = append(live, s)
 		}
 	}
-	var walk func(v strictjson.Value)
-	walk = func(v strictjson.Value) {
+	var walk func(member string, v strictjson.Value)
+	walk = func(member string, v strictjson.Value) {
 		switch v.Kind() {
 		case strictjson.KindString:
 			judge(v.Str())
+			if member != "blob" && member != "data" {
+				return
+			}
 			if data, err := base64.StdEncoding.DecodeString(v.Str()); err == nil && utf8.Valid(data) {
 				judge(string(data))
 			}
 		case strictjson.KindArray:
 			for _, e := range v.Elems() {
-				walk(e)
+				walk(member, e)
 			}
 		case strictjson.KindObject:
 			for name, e := range v.Members() {
 				judge(name)
-				walk(e)
+				walk(name, e)
 			}
 		}
 	}
-	walk(v)
+	walk("", v)
 	return live
 }
 
