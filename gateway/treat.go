@@ -356,6 +356,9 @@ func (p *pass) into(as string, v strictjson.Value) (strictjson.Value, bool) {
 	return v, missing == ""
 }
 
+// framedLists are the types whose elements get a frame each: many small ones would grow many times their size.
+var framedLists = map[string]bool{"ResourceContents": true, "Task": true, "ElicitRequestURLParams": true}
+
 // list treats each element; one that lacks something it needs is withheld, the others stay.
 func (p *pass) list(typ string, v strictjson.Value) (strictjson.Value, bool) {
 	if v.Kind() != strictjson.KindArray {
@@ -364,6 +367,11 @@ func (p *pass) list(typ string, v strictjson.Value) (strictjson.Value, bool) {
 	}
 	elems := make([]strictjson.Value, 0, v.Len())
 	for i, e := range v.Elems() {
+		if i == maxBlocks && framedLists[typ] {
+			p.out.Withheld += v.Len() - i
+			p.find("withheld", "too many")
+			break
+		}
 		p.path = append(p.path, strconv.Itoa(i))
 		if e, missing := p.object(typ, e); missing == "" {
 			elems = append(elems, e)

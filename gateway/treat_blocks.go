@@ -14,6 +14,7 @@ import (
 )
 
 var (
+	errFrames  = errors.New("the server sends more texts in one message than the gateway frames")
 	errState   = errors.New("the server's requestState is larger than 64 KiB or no plain text")
 	errAddress = errors.New("the server wants a person to open an address that is not https, leads inward or is not what it seems")
 )
@@ -36,8 +37,13 @@ func (p *pass) blocks(typ string, v strictjson.Value) (strictjson.Value, bool) {
 	if v.Kind() != strictjson.KindArray {
 		return strictjson.Array(p.withhold("content that is no list")), true
 	}
-	out := make([]strictjson.Value, 0, v.Len())
+	out := make([]strictjson.Value, 0, min(v.Len(), maxBlocks))
 	for i, b := range v.Elems() {
+		if i == maxBlocks { // each gets a frame ten times its own size, if it is small
+			p.out.Withheld += v.Len() - maxBlocks - 1
+			out = append(out, p.withhold(fmt.Sprintf("%d more blocks than the %d it passes in one list", v.Len()-maxBlocks, maxBlocks)))
+			break
+		}
 		p.path = append(p.path, strconv.Itoa(i))
 		out = append(out, p.block(typ, b)...)
 		p.path = p.path[:len(p.path)-1]
@@ -132,6 +138,10 @@ func (p *pass) messages(typ string, v strictjson.Value) (strictjson.Value, bool)
 	p.tail = ""
 	var out []strictjson.Value
 	for i, m := range v.Elems() {
+		if i == maxBlocks {
+			p.fail(errors.New("the server sends more messages than the gateway passes in one list"))
+			break
+		}
 		p.path = append(p.path, strconv.Itoa(i))
 		treated, missing := p.object(typ, m)
 		content := m.Get("content")

@@ -210,6 +210,23 @@ func TestUnknownContentIsWithheld(t *testing.T) {
 	}
 }
 
+// A frame is many times larger than a small text, so their number is bounded wherever they stand.
+func TestManyTextsAreBounded(t *testing.T) {
+	many := func(item string, n int) string { return strings.Repeat(item+",", n) + item }
+	out := callResult(t, Source{}, `{"content":[`+many(`{"type":"text","text":"x"}`, 5000)+`]}`)
+	if n := at(out.Value, "content").Len(); n != maxBlocks+1 || out.Withheld != 5001-maxBlocks || !strings.Contains(body(t, at(out.Value, "content", maxBlocks, "text")), "905 more blocks") {
+		t.Errorf("%d blocks, withheld %d", n, out.Withheld)
+	}
+	tr := NewTreater(Source{Server: "s"})
+	nested := `{"messages":[` + many(`{"role":"user","content":[`+many(`{"type":"text","text":"x"}`, 100)+`]}`, 200) + `],"maxTokens":1}`
+	if out := tr.Request(About{Method: "sampling/createMessage"}, parse(t, nested)); !errors.Is(out.Refused, errFrames) {
+		t.Errorf("nested: %v, %d frames", out.Refused, out.Framed)
+	}
+	if out := tr.Result(About{Method: "resources/read"}, parse(t, `{"contents":[`+many(`{"uri":"a://b","text":"x"}`, 5000)+`]}`)); out.Value.Get("contents").Len() != maxBlocks || out.Withheld != 5001-maxBlocks {
+		t.Errorf("contents: %d, withheld %d", out.Value.Get("contents").Len(), out.Withheld)
+	}
+}
+
 func TestMedia(t *testing.T) {
 	b64 := base64.StdEncoding.EncodeToString
 	png := b64([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"))

@@ -21,13 +21,15 @@ const (
 	maxState    = 64 << 10
 	maxOpaque   = 1 << 10
 	maxIcon     = 64 << 10
-	maxValues   = 100       // of a completion, by the specification
-	maxSchema   = 256 << 10 // bytes of a tool's schema; the longest seen is 30 KB
-	maxDepth    = 32        // nested objects in a tool's schema
-	maxFindings = 64        // of one message
-	maxCacheMS  = 3600_000  // how long a client may keep a list: an hour
-	maxTokens   = 8 << 10   // a sampling request may ask for
-	maxQuote    = 200       // runes of the outside world in one of our own sentences
+	maxValues   = 100           // of a completion, by the specification
+	maxSchema   = 256 << 10     // bytes of a tool's schema; the longest seen is 30 KB
+	maxDepth    = 32            // nested objects in a tool's schema
+	maxBlocks   = 4096          // of content in one list
+	maxFrames   = 3 * maxBlocks // in one message; with a note beside each block, and its words
+	maxFindings = 64            // of one message
+	maxCacheMS  = 3600_000      // how long a client may keep a list: an hour
+	maxTokens   = 8 << 10       // a sampling request may ask for
+	maxQuote    = 200           // runes of the outside world in one of our own sentences
 )
 
 // bounds of cleaned text, by the name the table uses.
@@ -92,6 +94,10 @@ func Quote(s string) string {
 // frame puts a text that the server wrote into an envelope: screened, without hidden characters, defanged. part says which part
 // of the message it is where that is not plain, such as "structured content".
 func (p *pass) frame(text, part string) string {
+	if p.out.Framed >= maxFrames {
+		p.fail(errFrames)
+		return ""
+	}
 	if p.about.Screen != nil {
 		screened, err := p.about.Screen(Text{p.where(), text})
 		if err != nil {
