@@ -75,6 +75,8 @@ type Options struct {
 	Elicit bool
 	// Audit keeps the decisions; nil = nobody does. A decision that cannot be written is Deny.
 	Audit *audit.Log
+	// Count is told of each event that the audit log gets, or would; nil = nobody.
+	Count func(audit.Event)
 	// Screens look at each text before it is framed; nil = none.
 	Screens *screen.Set
 }

@@ -116,6 +116,9 @@ func (s *session) serve(f *flight) {
 
 // record writes one event of this session to the audit log, if there is one.
 func (s *session) record(e audit.Event) error {
+	if s.g.opt.Count != nil {
+		s.g.opt.Count(e)
+	}
 	if s.g.opt.Audit == nil {
 		return nil
 	}

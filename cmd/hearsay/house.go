@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/seed-4e9f7b04/hearsay/audit"
 	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/gateway"
@@ -31,6 +33,7 @@ type house struct {
 	page    *approve.Page
 	gateway *gateway.Gateway
 	policy  *gate.Policy
+	counts  *prometheus.CounterVec
 
 	stop    context.CancelFunc
 	serving sync.WaitGroup
@@ -39,7 +42,9 @@ type house struct {
 // openHouse builds everything, or nothing. host says which process the state of a client without a name belongs to; it is used on
 // standard input and output only. close ends what it started.
 func openHouse(ctx context.Context, file *config.File, profile string, log *slog.Logger, host func() (gateway.Host, error)) (*house, error) {
-	h := &house{file: file, profile: profile, log: log}
+	h := &house{file: file, profile: profile, log: log, counts: prometheus.NewCounterVec(
+		prometheus.CounterOpts{Name: "hearsay_gateway_events_total", Help: "Decisions, refusals, approvals, taints and results, as in the audit log."},
+		[]string{"kind", "server", "answer", "reason"})}
 	servers, err := file.GatewayServers()
 	if err != nil {
 		return nil, err
@@ -90,7 +95,7 @@ func openHouse(ctx context.Context, file *config.File, profile string, log *slog
 	launch := &launcher{file: file, stateDir: stateDir, audit: h.audit, log: log}
 	opt := gateway.Options{
 		Servers: servers, Launch: launch.launch, Log: log, Pins: pins, Policy: h.policy, Budget: budget,
-		Ask: h.desk.Ask, Audit: h.audit, Screens: screens, UserKey: userKey, Elicit: file.Approvals != nil && file.Approvals.Elicit,
+		Ask: h.desk.Ask, Audit: h.audit, Screens: screens, Count: h.count, UserKey: userKey, Elicit: file.Approvals != nil && file.Approvals.Elicit,
 		Keep: func(principal string) (gateway.Keeper, error) { return h.keep(stateDir, principal, host) },
 	}
 	if o, ok := file.Store.Observation(); ok {
@@ -115,6 +120,11 @@ func openHouse(ctx context.Context, file *config.File, profile string, log *slog
 		})
 	}
 	return h, nil
+}
+
+// count counts an event. All labels are the house's own words.
+func (h *house) count(e audit.Event) {
+	h.counts.WithLabelValues(string(e.Kind), e.Server, e.Answer, e.Reason).Inc()
 }
 
 // compile makes the policy of a profile, narrowed to the task that was named.

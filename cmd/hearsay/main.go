@@ -82,6 +82,7 @@ var commands = []func() *cobra.Command{
 	newReplay,
 	newRun,
 	newScreen,
+	newServe,
 	newTask,
 	newUnwrap,
 	newVersion,

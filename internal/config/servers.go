@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -181,4 +182,16 @@ func secretText(from string) (string, error) {
 		return "", fmt.Errorf("the environment variable %s is not set", name)
 	}
 	return value, nil
+}
+
+// TLSConfig reads the certificate of the listener; nil where none is named.
+func (s *Serve) TLSConfig() (*tls.Config, error) {
+	if s.TLS == nil {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(s.TLS.Cert, s.TLS.Key)
+	if err != nil {
+		return nil, fmt.Errorf("serve: tls: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// guard refuses requests for other names (a name of the attacker's that resolves here: DNS rebinding) and from other pages.
+// Guard refuses requests for other names (a name of the attacker's that resolves here: DNS rebinding) and from other pages.
 // It gives the reason, "" for none.
-func (h *Handler) guard(r *http.Request) string {
+func (h *Handler) Guard(r *http.Request) string {
 	if !slices.Contains(h.opt.Hosts, r.Host) && !loopbackName(r.Host) {
 		return "This name is not one the gateway answers to; list it under serve.hosts."
 	}

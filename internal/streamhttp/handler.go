@@ -173,7 +173,7 @@ func (h *Handler) find(r *http.Request, principal string) *Session {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if reason := h.guard(r); reason != "" {
+	if reason := h.Guard(r); reason != "" {
 		http.Error(w, reason, http.StatusForbidden)
 		return
 	}

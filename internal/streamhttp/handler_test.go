@@ -20,7 +20,7 @@ import (
 func serve(t *testing.T, say func(s *Session, m jsonrpc.Message)) (url string, h *Handler) {
 	t.Helper()
 	h, err := NewHandler(HandlerOptions{
-		Versions: allVersions,
+		Versions: Versions(),
 		Authenticate: func(r *http.Request) (string, bool) {
 			who, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			return who, ok
@@ -338,7 +338,7 @@ func TestTheSubscriptionIdIsTheClientsOwn(t *testing.T) {
 
 func TestSessionsAreBounded(t *testing.T) {
 	h, err := NewHandler(HandlerOptions{
-		Versions: allVersions, MaxSessions: 2,
+		Versions: Versions(), MaxSessions: 2,
 		Authenticate: func(*http.Request) (string, bool) { return "ann", true },
 		Connect:      func(ctx context.Context, s *Session) error { <-ctx.Done(); return nil },
 	})

@@ -16,8 +16,6 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 )
 
-var allVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", Modern}
-
 // pump relays between a client's session and a server until one of them ends.
 func pump(ctx context.Context, a, b jsonrpc.Transport) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -50,7 +48,7 @@ func pump(ctx context.Context, a, b jsonrpc.Transport) error {
 func relay(t *testing.T, opt ClientOptions) (url string, h *Handler) {
 	t.Helper()
 	h, err := NewHandler(HandlerOptions{
-		Versions:     allVersions,
+		Versions:     Versions(),
 		Authenticate: func(r *http.Request) (string, bool) { return "p", r.Header.Get("Authorization") != "Bearer wrong" },
 		Connect: func(ctx context.Context, s *Session) error {
 			c, err := NewClient(opt)
