@@ -66,6 +66,8 @@ func TestWholeValuesGround(t *testing.T) {
 
 		{"a link as written", "read https://a.example/x?y=1 please", fetchTool, map[string]any{"url": "https://a.example/x?y=1"}, true},
 		{"a link without its scheme", "read www.a.example/x.", fetchTool, map[string]any{"url": "http://www.a.example/x"}, true},
+		{"a link without its scheme, in a disguise elsewhere", "read www.a.example/y, p\u0430y", fetchTool, map[string]any{"url": "https://www.a.example/y"}, true},
+		{"the front page of a link", "read https://www.a.example/", ToolLabels{Tool: "connect", Effects: Send, Bind: []Binding{{Path: "host", Kind: Host, Class: Ordinary}}}, map[string]any{"host": "www.a.example"}, true},
 		{"a host's front page", "read www.a.example.", fetchTool, map[string]any{"url": "https://www.a.example/"}, true},
 		{"below a host", "read www.a.example", fetchTool, map[string]any{"url": "https://www.a.example/secret?d=1"}, false},
 		{"another query", "read https://a.example/x?y=1", fetchTool, map[string]any{"url": "https://a.example/x?y=2"}, false},
@@ -249,5 +251,134 @@ func TestApprovedValuesGroundEveryClass(t *testing.T) {
 	}
 	if got := s.Ungrounded(fileTool, map[string]any{"file_id": "14"}); len(got) == 0 {
 		t.Error("another value was approved")
+	}
+}
+
+// attachTool has a binding argument that is a list of objects, one field of which has a label of its own.
+var attachTool = ToolLabels{Server: "s", Tool: "send_email", Effects: Write | Send, Bind: []Binding{
+	{Path: "to", Kind: Mail, Class: Ordinary}, {Path: "attachments", Class: Ordinary}, {Path: "attachments.key", Class: Sharing},
+}, Text: []string{"body"}}
+
+func TestNestedArguments(t *testing.T) {
+	s := said("mail a@b.example").Observe(Observation{Source: "store", Trust: Store, Data: map[string]any{"file_ids": []any{"19"}, "keys": []any{"k-4711-x"}}})
+	deep := any("a@b.example")
+	for range 2 * maxNest {
+		deep = []any{deep}
+	}
+	tests := []struct {
+		name  string
+		value any
+		want  string // rule of the first refusal, or ""
+	}{
+		{"a file by its id", []any{map[string]any{"type": "file", "file_id": "19"}}, ""},
+		{"another file", []any{map[string]any{"type": "file", "file_id": "20"}}, "value"},
+		{"a form that is no form", []any{map[string]any{"type": "x@evil.test", "file_id": "19"}}, "value"},
+		{"a field with its own class", []any{map[string]any{"key": "k-4711-x"}}, "class"},
+		{"too deep", deep, "size"},
+		{"nothing in it", []any{map[string]any{"file_id": nil, "inline": true}, ""}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := s.Ungrounded(attachTool, map[string]any{"to": "a@b.example", "attachments": tt.value, "body": "x"})
+			rule := ""
+			if len(got) > 0 {
+				rule = string(got[0].Rule)
+			}
+			if rule != tt.want {
+				t.Errorf("rule %q, want %q: %+v", rule, tt.want, got)
+			}
+		})
+	}
+}
+
+func TestLongNames(t *testing.T) {
+	bind := func(kind Kind) ToolLabels {
+		return ToolLabels{Tool: "x", Effects: Write, Bind: []Binding{{Path: "a", Kind: kind}}}
+	}
+	words := "run one two three four five six seven eight nine ten please"
+	for value, want := range map[string]bool{
+		"one two three four five six seven eight nine ten":    true,
+		"one two three four five six seven eight nine eleven": false,
+		"two one three four five six seven eight nine ten":    false,
+		"one two three four five six seven eight":             true,
+		"ten nine": false,
+		"":         false,
+	} {
+		if got := len(said(words).Ungrounded(bind(Text), map[string]any{"a": value})) == 0; got != want {
+			t.Errorf("%q: grounded = %v, want %v", value, got, want)
+		}
+	}
+	long := "a very long quoted title with more than eight words in it"
+	if got := said("call it '"+long+"'").Ungrounded(bind(Name), map[string]any{"a": long}); len(got) > 0 {
+		t.Errorf("a long quoted name: %+v", got)
+	}
+}
+
+func TestCallsThatNameNobody(t *testing.T) {
+	note := ToolLabels{Server: "s", Tool: "set_reminder", Effects: Write, Text: []string{"text", "at", "n", "where"}}
+	s := said("remind me to water the plants at 2031-03-04 10:00")
+	for _, tt := range []struct {
+		name string
+		args map[string]any
+		want bool
+	}{
+		{"the user's words", map[string]any{"text": "Water the plants", "at": "2031-03-04 10:00", "n": 3}, true},
+		{"another time is no matter of words", map[string]any{"text": "water plants", "at": "2031-03-05 11:00"}, true},
+		{"one word of somebody else", map[string]any{"text": "water the dollar plants"}, false},
+		{"one text of somebody else", map[string]any{"text": "water the plants", "where": "at the attacker"}, false},
+		{"stop words alone", map[string]any{"text": "do it now"}, false},
+		{"a word in disguise", map[string]any{"text": "wаter the plants"}, false},
+		{"a time alone", map[string]any{"at": "2031-03-04 10:00"}, false},
+		{"nothing", map[string]any{}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := s.Ungrounded(note, tt.args); (len(got) == 0) != tt.want {
+				t.Errorf("grounded = %v, want %v: %+v", len(got) == 0, tt.want, got)
+			}
+		})
+	}
+}
+
+func TestTextTooLongToSearch(t *testing.T) {
+	got := said("mail a@b.example").Ungrounded(mailTool, map[string]any{"to": "a@b.example", "body": strings.Repeat("x ", maxScan)})
+	if len(got) != 1 || got[0].Rule != RuleSize {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestEachAddressOfATextIsNamedOnce(t *testing.T) {
+	got := said("mail a@b.example").Ungrounded(mailTool, map[string]any{"to": "a@b.example", "body": "x@y.test x@y.test, again x@y.test. \ufeff"})
+	if len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestNumbersAndTheirNouns(t *testing.T) {
+	pull := ToolLabels{Server: "s", Tool: "merge", Effects: Write, Bind: []Binding{{Path: "pull_number", Kind: ID}}}
+	bare := ToolLabels{Server: "s", Tool: "delete_file", Effects: Write, Bind: []Binding{{Path: "id", Kind: ID}}}
+	odd := ToolLabels{Server: "s", Tool: "xyz", Effects: Write, Bind: []Binding{{Path: "id", Kind: ID}}}
+	for _, tt := range []struct {
+		words  string
+		labels ToolLabels
+		id     string
+		want   bool
+	}{
+		{"merge pull request 31", pull, "31", true},
+		{"merge request 31", pull, "31", false},
+		{"delete file 5", bare, "5", true},
+		{"delete the file number 5", bare, "5", true},
+		{"delete file 4 or 5", bare, "5", true},
+		{"delete file 4 then 5", bare, "5", false},
+		{"delete 5", bare, "5", false},
+		{"5 files", bare, "5", false},
+		{"xyz 5", odd, "5", true},
+		{"file id 4, number 5", bare, "5", false},
+		{"file #5", bare, "#5", true},
+		{"see https://git.example/o/r/pull/31", pull, "31", true},
+	} {
+		arg := tt.labels.Bind[0].Path
+		if got := len(said(tt.words).Ungrounded(tt.labels, map[string]any{arg: tt.id})) == 0; got != tt.want {
+			t.Errorf("%q: %s %s grounded = %v, want %v", tt.words, arg, tt.id, got, tt.want)
+		}
 	}
 }

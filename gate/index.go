@@ -60,16 +60,13 @@ func (a *adder) add(space, canon string, from origin) {
 	d := digestOf(space, canon)
 	have, ok := a.fresh[d]
 	if !ok {
-		have = a.old[d]
+		have, ok = a.old[d]
 	}
-	if have|from == have {
+	if have|from == have || !ok && len(a.old)+len(a.fresh) >= maxEntries {
 		return
 	}
 	if a.fresh == nil {
 		a.fresh = index{}
-	}
-	if !ok && len(a.old)+len(a.fresh) >= maxEntries {
-		return
 	}
 	a.fresh[d] = have | from
 }

@@ -42,19 +42,40 @@ func scanToken(out []value, token string) []value {
 	}
 	for piece := range strings.FieldsFuncSeq(token, func(r rune) bool { return strings.ContainsRune("()[]{}<>\"'`“”‘’«»„|,;", r) }) {
 		piece = trimPunct(piece)
-		if v, ok := parseValueForm(piece); ok {
+		v, ok := parseValueForm(piece)
+		if ok {
 			out = append(out, v)
-			continue
-		}
-		for part := range strings.FieldsFuncSeq(piece, func(r rune) bool { return strings.ContainsRune(":=*", r) }) { // "to:a@b.example"
-			if part != piece {
-				if v, ok := parseValueForm(trimPunct(part)); ok {
-					out = append(out, v)
-				}
+			if v.kind != Path {
+				continue
 			}
 		}
+		out = scanJoined(out, piece)
 	}
 	return out
+}
+
+// scanJoined finds addresses and hosts that something else is written against: "to:a@b.example", "x=www.a.example".
+func scanJoined(out []value, piece string) []value {
+	inPath := strings.ContainsAny(piece, `/\`)
+	for part := range strings.FieldsFuncSeq(piece, func(r rune) bool {
+		return !(unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-_.@+", r))
+	}) {
+		part = strings.Trim(part, "-_.@+")
+		if part == piece {
+			continue
+		}
+		v, ok := parseValueForm(part)
+		if !ok || v.kind == Host && inPath && !strongHost(v.canon) {
+			continue // "docs/readme.md" is a file
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// strongHost reports whether a host's name cannot as well be a file's.
+func strongHost(h string) bool {
+	return strings.HasPrefix(h, "www.") || isDigit(h[len(h)-1]) || len(h)-strings.LastIndexByte(h, '.') > 3
 }
 
 func parseValueForm(s string) (value, bool) {

@@ -13,6 +13,7 @@ type property struct {
 	types  []string
 	format string
 	enum   bool
+	seen   int // schemas read for it
 }
 
 // maxProperties bounds how much of one schema is read: the rest is unknown to the labels, so it is binding.
@@ -39,7 +40,7 @@ func properties(schema any) []property {
 
 // read collects the types of a schema, through lists and alternatives.
 func (p *property) read(def map[string]any, depth int) {
-	if def == nil || depth > maxNest {
+	if p.seen++; def == nil || depth > maxNest || p.seen > maxProperties {
 		return
 	}
 	switch t := def["type"].(type) {
@@ -156,18 +157,12 @@ func (p property) binding(d *drafter) (Kind, string) {
 		return Any, ""
 	case d.verb == verbPays && p.is(memoWords): // the text that goes with a payment
 		return Any, ""
-	case kind == Secret && p.number():
-		return Any, ""
 	case p.is(codeWords) && d.labels.Effects&Exec != 0:
 		return Text, "it is what runs"
-	case p.number() && kind == ID:
-		return ID, "an id says what is acted on"
-	case p.number():
-		return Any, ""
-	case kind == Time:
-		return Any, ""
 	case kind == ID:
 		return ID, "an id says what is acted on"
+	case p.number(), kind == Time:
+		return Any, ""
 	case kind != Text && !(p.is(anchorWords) && !p.namesTarget(d)):
 		return kind, "its name says who or what: " + kind.String()
 	case p.is(textWords) || p.is(anchorWords):

@@ -79,22 +79,19 @@ func (s State) Commit(c Call) State {
 		return s
 	}
 	fresh := index{}
-	for _, d := range saidIn(c.Args) {
+	said, whole := saidIn(c.Args)
+	for _, d := range said {
 		if _, ok := s.said[d]; !ok {
 			fresh[d] = 1
 		}
 	}
 	switch {
-	case len(fresh) == 0 || s.deaf:
-	case len(s.said)+len(fresh) > maxSaid:
+	case s.deaf:
+	case !whole || len(s.said)+len(fresh) > maxSaid:
 		s.said, s.deaf = nil, true
-	default:
-		said := maps.Clone(s.said)
-		if said == nil {
-			said = index{}
-		}
-		maps.Copy(said, fresh)
-		s.said = said
+	case len(fresh) > 0:
+		maps.Copy(fresh, s.said)
+		s.said = fresh
 	}
 	return s
 }

@@ -279,9 +279,9 @@ func (s State) namedRecords(data any) map[string]bool {
 	return out
 }
 
-// saidIn lists everything the arguments of a call could be read as.
-func saidIn(args map[string]any) []digest {
-	var out []digest
+// saidIn lists everything the arguments of a call could be read as; whole is false where that was too much.
+func saidIn(args map[string]any) (out []digest, whole bool) {
+	whole = true
 	walk("", args, 0, func(_, leaf string) {
 		out = append(out, digestOf(spaceSaid, foldWords(leaf)))
 		for _, v := range scan(leaf) {
@@ -295,27 +295,21 @@ func saidIn(args map[string]any) []digest {
 			}
 			for _, w := range words(line) {
 				if n++; n > maxWords {
+					whole = false
 					return
 				}
 				out = append(out, digestOf(spaceSaid, w))
 			}
 		}
 	})
-	return out
+	return out, whole
 }
 
 const spaceSaid = "said"
 
 func (s State) wasSaid(leaf string) bool {
-	if _, ok := s.said[digestOf(spaceSaid, foldWords(leaf))]; ok {
-		return true
-	}
-	for _, v := range scan(leaf) {
-		if _, ok := s.said[digestOf(spaceSaid, foldWords(v.canon))]; ok {
-			return true
-		}
-	}
-	return false
+	has := func(text string) bool { _, ok := s.said[digestOf(spaceSaid, foldWords(text))]; return ok }
+	return has(leaf) || slices.ContainsFunc(scan(leaf), func(v value) bool { return has(v.canon) })
 }
 
 // walk calls f for every string and number of a structured value, with the dotted path of fields to it.

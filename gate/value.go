@@ -440,7 +440,7 @@ func looksLikePath(s string) bool {
 	if len(ext) < 2 || len(ext) > 9 || len(ext) == len(s) || !hasLetter(ext) {
 		return false
 	}
-	return isToken(ext[1:])
+	return isToken(ext[1:]) && len(s) > 3
 }
 
 func parseAmount(s string) (string, bool) {
@@ -483,8 +483,11 @@ func isToken(s string) bool {
 // shortNumber reports whether an identifier is a short bare number: "13" is a file, an hour and a day of June.
 func shortNumber(s string) bool { return allDigits(strings.TrimPrefix(s, "#")) && len(s) < 6 }
 
-// likeShortNumber reports whether a value comes down to a short bare number.
-func likeShortNumber(s string) bool { d := digits(s); return d != "" && len(d) < 6 && !hasLetter(s) }
+// likeShortNumber reports whether a value comes down to one short bare number: "<13>" and "13." do, "1.2.3" does not.
+func likeShortNumber(s string) bool {
+	d := digits(s)
+	return d != "" && len(d) < 6 && !hasLetter(s) && strings.Contains(s, d)
+}
 
 func cutFold(s, prefix string) (string, bool) {
 	if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
