@@ -128,6 +128,15 @@ func TestCommandsByTheOperatorsWord(t *testing.T) {
 	if d := runs(p, "runner x"); d.Answer != Allow {
 		t.Error(d)
 	}
+	// A tool that is allowed whole is still guarded by what is denied by text.
+	p = compile(t, Spec{Sandboxed: []string{"os"}, Permissions: Permissions{Deny: src("os.shell(curl*)"), Allow: src("os.shell")}})
+	for command, want := range map[string]Answer{
+		"ls; true": Allow, "curl x": Deny, "runner curl x": Ask, "$x curl": Ask, "$x y": Ask, "echo $(ls)": Ask, "echo $HOME": Ask, "echo > x": Ask,
+	} {
+		if d := runs(p, command); d.Answer != want {
+			t.Errorf("%q: %v (%s)", command, d.Answer, d.Reason)
+		}
+	}
 	if isCommandName("a-name-that-is-much-longer-than-any-of-them") {
 		t.Error("a long name")
 	}

@@ -130,17 +130,3 @@ func permit(q *inquiry) Decision {
 	}
 	return by.decision(false)
 }
-
-// allowedBy finds the rule that allows the i-th command. A rule that does not spell out the program does not allow one
-// that may run what another rule denies.
-func (l *commandLine) allowedBy(i int, found []candidate, q *inquiry) *rule {
-	for _, c := range found {
-		if c.command != nil && !c.command.allowsPart(l.script.parts[i]) {
-			continue
-		}
-		if c.command != nil && c.command.namesProgram() || !q.rules.guards || !l.hides(i, q) {
-			return c.rule
-		}
-	}
-	return nil
-}

@@ -46,6 +46,11 @@ func TestSignedWords(t *testing.T) {
 			t.Errorf("%s: good", name)
 		}
 	}
+	weak := []byte("weak")
+	byWeak := "v1." + unix + "." + base64.RawURLEncoding.EncodeToString(wordsMAC(weak, "ann", "pay 100", unix))
+	if _, err := VerifyWords(weak, "ann", "pay 100", byWeak, at); err == nil {
+		t.Error("a key that can be guessed")
+	}
 	if _, err := SignWords(nil, "ann", "x", at); err == nil {
 		t.Error("signed with a short key")
 	}

@@ -1,0 +1,195 @@
+package gate
+
+import "slices"
+
+// commandLine is the shell command of a call, from all arguments that hold one.
+type commandLine struct {
+	raw    string // the text as received, where one argument holds it; "" otherwise
+	script script
+
+	folded    []string // the parts as deny and ask rules compare them
+	foldedRaw string
+}
+
+// readCommands finds and reads the shell commands of a call; nil where it holds none.
+func readCommands(args map[string]any, commands []string) *commandLine {
+	var names []string
+	for name := range args {
+		if isCommandArg(name, commands) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names) // the same answer every time
+	l := &commandLine{}
+	var p shellParser
+	for _, name := range names {
+		switch v := args[name].(type) {
+		case string:
+			l.raw = p.readCommand(args, v)
+		case []any:
+			p.argv(v, isPlural(name))
+		default:
+			p.doubt("a command that is no text")
+		}
+	}
+	if setsContext(args) {
+		p.doubt("an environment or input that the call sets")
+		l.raw = ""
+	}
+	if len(names) > 1 {
+		l.raw = ""
+	}
+	l.script = p.out
+	return l
+}
+
+// setsContext reports whether a call changes what its command does from outside the command: LD_PRELOAD runs other code in
+// any program, and a shell runs its input.
+func setsContext(args map[string]any) bool {
+	for name, v := range args {
+		if !oneOf(contextNames, name) {
+			continue
+		}
+		switch v := v.(type) {
+		case nil:
+		case string:
+			if v != "" {
+				return true
+			}
+		case map[string]any:
+			if len(v) > 0 {
+				return true
+			}
+		case []any:
+			if len(v) > 0 {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// readCommand reads one command text and gives it back where it is the whole line; where the call has a list of arguments
+// beside it, they are its words.
+func (p *shellParser) readCommand(args map[string]any, text string) string {
+	for name, v := range args {
+		if name != "args" && name != "argv" && name != "arguments" {
+			continue
+		}
+		list, ok := v.([]any)
+		if !ok {
+			p.doubt("a command with arguments that are no list")
+		}
+		p.argv(append([]any{text}, list...), false)
+		return ""
+	}
+	if len(text) > maxCommand {
+		p.over()
+	} else {
+		p.nested(text)
+	}
+	return text
+}
+
+// argv reads a command given as a list of words, or a list of lines.
+func (p *shellParser) argv(list []any, lines bool) {
+	words := make([]word, 0, len(list))
+	size := 0
+	for _, v := range list {
+		s, ok := v.(string)
+		if size += len(s) + 1; size > maxCommand {
+			p.over()
+			return
+		}
+		if !ok {
+			p.doubt("a word of the command is no text")
+		}
+		words = append(words, word{text: s, known: ok})
+	}
+	if lines {
+		for _, w := range words {
+			p.nested(w.text)
+		}
+		return
+	}
+	if len(words) == 0 {
+		return
+	}
+	for _, c := range words[0].text {
+		if c <= ' ' || c == ';' || c == '|' || c == '&' || c == '$' || c == '`' {
+			p.doubt("a command with separate arguments")
+			p.nested(words[0].text)
+			break
+		}
+	}
+	p.depth++
+	p.command(words)
+	p.depth--
+}
+
+func isPlural(name string) bool {
+	return name != "" && (name[len(name)-1] == 's' || name[len(name)-1] == 'S')
+}
+
+// denied reports whether a deny or ask pattern matches the line or any command in it.
+func (l *commandLine) denied(v *valuePattern) bool {
+	if v.wide.all() {
+		return true
+	}
+	l.fold()
+	for i, pt := range l.script.parts {
+		if v.deniesPart(l.folded[i], pt.runs) {
+			return true
+		}
+	}
+	return l.raw != "" && v.wide.match(l.foldedRaw)
+}
+
+func (l *commandLine) fold() {
+	if l.folded != nil {
+		return
+	}
+	l.folded = make([]string, 0, len(l.script.parts)+1)
+	for _, pt := range l.script.parts {
+		l.folded = append(l.folded, foldText(pt.text))
+	}
+	l.foldedRaw = foldText(l.raw)
+}
+
+// hides reports whether a command that is not known to run its arguments might run one that a deny or ask pattern means.
+func (l *commandLine) hides(i int, q *inquiry) bool {
+	l.fold()
+	for _, list := range [2][]*rule{q.rules.deny, q.rules.ask} {
+		for _, r := range list {
+			for j := range r.pat.args {
+				a := &r.pat.args[j]
+				if !q.isCommand(a) {
+					continue
+				}
+				if a.value.deniesPart(l.folded[i], true) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// allowedBy finds the rule that allows the i-th command. A rule that does not spell out the program does not allow one
+// that may run what another rule denies.
+func (l *commandLine) allowedBy(i int, found []candidate, q *inquiry) *rule {
+	for _, c := range found {
+		if c.command != nil && !c.command.allowsPart(l.script.parts[i]) {
+			continue
+		}
+		if c.command != nil && c.command.namesProgram() || !q.rules.guards || !l.hides(i, q) {
+			return c.rule
+		}
+	}
+	return nil
+}
