@@ -14,9 +14,9 @@ type machine struct {
 	vm   *bpf.VM
 }
 
-func newMachine(t testing.TB, a arch, sockets bool) machine {
+func newMachine(t testing.TB, a arch, which sockets) machine {
 	t.Helper()
-	code, err := filter(a, sockets)
+	code, err := filter(a, which)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestFilterInTheVM(t *testing.T) {
 		{"no ports", "ioperm", nil, perm},
 	}
 	for _, a := range []arch{amd64, arm64} {
-		m := newMachine(t, a, true)
+		m := newMachine(t, a, internetSockets)
 		for _, r := range rows {
 			nr, ok := number(t, a, r.call)
 			if !ok {
@@ -204,10 +204,22 @@ func TestFilterInTheVM(t *testing.T) {
 				}
 			}
 		}
-		closed := newMachine(t, a, false)
+		closed := newMachine(t, a, noSockets)
 		nr, _ := number(t, a, "socket")
 		if got := closed.call(t, a.audit, nr, afInet, sockStream, 0); got != perm {
 			t.Errorf("%s: without a network namespace a socket answers %#x, want EPERM", a.name, got)
+		}
+		local := newMachine(t, a, unixSockets)
+		for _, r := range []struct {
+			args []uint64
+			want uint32
+		}{
+			{[]uint64{afUnix, sockStream | cloexec, 0}, allow}, {[]uint64{afUnix, sockSeqpkt, 0}, allow}, {[]uint64{afUnix, sockDgram, 0}, perm},
+			{[]uint64{afUnix, high | sockDgram, 0}, perm}, {[]uint64{afInet, sockStream, 0}, allow}, {[]uint64{40, sockStream, 0}, family},
+		} {
+			if got := local.call(t, a.audit, nr, r.args...); got != r.want {
+				t.Errorf("%s: with unix sockets, socket%#x answers %#x, want %#x", a.name, r.args, got, r.want)
+			}
 		}
 	}
 }
@@ -215,7 +227,7 @@ func TestFilterInTheVM(t *testing.T) {
 // Each call of the list answers as its own rule says, and each number between them is refused: the search tree finds every span.
 func TestFilterMatchesItsRules(t *testing.T) {
 	for _, a := range []arch{amd64, arm64} {
-		rules, err := policy(a, true)
+		rules, err := policy(a, internetSockets)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +235,7 @@ func TestFilterMatchesItsRules(t *testing.T) {
 		for n := range rules {
 			highest = max(highest, n)
 		}
-		m := newMachine(t, a, true)
+		m := newMachine(t, a, internetSockets)
 		for nr := range uint32(700) {
 			want := uint32(actErrno | errPerm)
 			if nr > highest {
@@ -278,7 +290,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add(uint32(56), uint64(1<<32|0x10000000), uint64(0), uint64(0), uint64(0))
 	f.Fuzz(func(t *testing.T, nr uint32, a0, a1, a2, a3 uint64) {
 		for _, a := range []arch{amd64, arm64} {
-			rules, err := policy(a, true)
+			rules, err := policy(a, internetSockets)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,7 +299,7 @@ func FuzzFilter(f *testing.F) {
 				continue
 			}
 			args := []uint64{a0, a1, a2, a3, 0, 0}
-			if got, want := newMachine(t, a, true).call(t, a.audit, nr, args...), judge(r, args); got != want {
+			if got, want := newMachine(t, a, internetSockets).call(t, a.audit, nr, args...), judge(r, args); got != want {
 				t.Errorf("%s: call %d%#x answers %#x, want %#x", a.name, nr, args, got, want)
 			}
 		}

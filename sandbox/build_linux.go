@@ -282,8 +282,12 @@ func (in *initer) landlock() error {
 			allow(e.Target, mayUseDevice)
 		}
 	}
+	inMemory := uint64(mayWrite)
+	if in.plan.Sockets == unixSockets {
+		inMemory |= unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	}
 	for _, own := range []string{HomeDir, "/tmp", "/var/tmp", "/dev/shm"} {
-		allow(own, mayWrite)
+		allow(own, inMemory)
 	}
 	for _, dir := range []string{"/etc", "/dev", "/home", "/run/hearsay/folder", "/var"} {
 		allow(dir, mayRead)

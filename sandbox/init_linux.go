@@ -337,7 +337,7 @@ func (in *initer) confine() (Report, error) {
 	}
 	instructions := 0
 	if !p.Off.Seccomp {
-		n, err := loadFilter(true)
+		n, err := loadFilter(p.Sockets)
 		if err != nil {
 			return Report{}, layerError("seccomp", err)
 		}

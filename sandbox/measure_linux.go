@@ -32,11 +32,7 @@ func (in *initer) measure(instructions int) (Report, error) {
 	if err != nil {
 		return Report{}, layerError("start", err)
 	}
-	var kinds []string
-	for _, k := range namespaceKinds {
-		kinds = append(kinds, k)
-	}
-	if err := add("namespaces", unix.Getpid() == 1 || p.Off.PID, false, strings.Join(kinds, ", ")); err != nil {
+	if err := add("namespaces", unix.Getpid() == 1 || p.Off.PID, false, strings.Join(namespaceKinds, ", ")); err != nil {
 		return Report{}, err
 	}
 	detail := "own loopback, nothing else"
@@ -60,7 +56,8 @@ func (in *initer) measure(instructions int) (Report, error) {
 	if err := add("landlock", landlocked() || p.Off.Files, p.NoLandlock || p.Off.Landlock, landlockDetail(p.ABI)); err != nil {
 		return Report{}, err
 	}
-	if err := add("seccomp", filtered(st), p.Off.Seccomp, fmt.Sprintf("allow list, %d instructions, %s", instructions, native().name)); err != nil {
+	allowed := map[sockets]string{internetSockets: "TCP and UDP sockets", unixSockets: "TCP, UDP and unix stream sockets", noSockets: "no sockets"}[p.Sockets]
+	if err := add("seccomp", filtered(st), p.Off.Seccomp, fmt.Sprintf("allow list, %s, %d instructions, %s", allowed, instructions, native().name)); err != nil {
 		return Report{}, err
 	}
 	r.Layers = append(r.Layers, Layer{"limits", Enforced, fmt.Sprintf("%d processes, %d open files, %d MiB in each scratch folder, no core files", p.Procs, p.OpenMax, p.Scratch>>20)})
@@ -111,7 +108,7 @@ func filtered(st map[string]string) bool {
 	if st["Seccomp"] != strconv.Itoa(unix.SECCOMP_MODE_FILTER) {
 		return false
 	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		unix.Close(fd)
 		return false

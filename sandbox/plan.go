@@ -22,6 +22,7 @@ type plan struct {
 	Terminal bool
 
 	NoLandlock   bool
+	Sockets      sockets
 	NoNamespaces bool
 	ABI          int
 	Mounted      bool              // the parent (root) sends the mounts

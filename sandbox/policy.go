@@ -111,11 +111,17 @@ var judgedCalls = map[string]callRule{
 		actErrno | errPerm},
 }
 
-// noSockets replaces the rule for sockets where no network namespace stands behind it.
-var noSockets = callRule{nil, actErrno | errPerm}
+// sockets says which sockets a filter lets be made.
+type sockets uint8
+
+const (
+	internetSockets sockets = iota // TCP and UDP in the own network namespace
+	unixSockets                    // these, and unix streams, for [UnixSocketsInView]
+	noSockets                      // none: there is no network namespace
+)
 
 // policy gives the rules of an architecture by call number.
-func policy(a arch, sockets bool) (map[uint32]callRule, error) {
+func policy(a arch, which sockets) (map[uint32]callRule, error) {
 	rules := map[uint32]callRule{}
 	seen := map[string]bool{}
 	for _, s := range listed {
@@ -131,8 +137,18 @@ func policy(a arch, sockets bool) (map[uint32]callRule, error) {
 		if !judged {
 			r = callRule{answer: actAllow}
 		}
-		if s.name == "socket" && !sockets {
-			r = noSockets
+		if s.name == "socket" {
+			switch which {
+			case internetSockets:
+			case unixSockets:
+				// Not datagrams: one may be pointed at any socket after it was made.
+				r.clauses = append([]clause{{[]test{
+					{arg: 0, values: []uint32{afUnix}},
+					{arg: 1, mask: sockTypeMask, values: []uint32{sockStream, sockSeqpkt}},
+				}, actAllow}}, r.clauses...)
+			default:
+				r = callRule{nil, actErrno | errPerm}
+			}
 		}
 		rules[n] = r
 	}
@@ -146,8 +162,8 @@ func policy(a arch, sockets bool) (map[uint32]callRule, error) {
 
 // filter is the filter of an architecture. Calls that nobody listed are refused; those newer than the list say that they do not
 // exist, so that libraries fall back.
-func filter(a arch, sockets bool) ([]bpf.Instruction, error) {
-	rules, err := policy(a, sockets)
+func filter(a arch, which sockets) ([]bpf.Instruction, error) {
+	rules, err := policy(a, which)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ func native() arch {
 }
 
 // loadFilter sets the filter on every thread of the process. It needs no_new_privs. It returns the number of instructions.
-func loadFilter(sockets bool) (int, error) {
-	code, err := filter(native(), sockets)
+func loadFilter(which sockets) (int, error) {
+	code, err := filter(native(), which)
 	if err != nil {
 		return 0, err
 	}

@@ -65,6 +65,9 @@ type Weaker string
 const (
 	// NoLandlock starts where the kernel has no Landlock: the mounts alone hold the file view.
 	NoLandlock Weaker = "no-landlock"
+	// UnixSocketsInView lets stream sockets of the unix family be made, as browsers and some languages' process pools need them.
+	// They reach what listens inside, and what listens in a listed folder outside: list none with a socket in it.
+	UnixSocketsInView Weaker = "unix-sockets-in-view"
 	// FilesByLandlockNoNetwork starts where namespaces are refused (containers, hardened hosts): Landlock alone holds the
 	// file view, and the seccomp filter refuses every socket. Processes of the same user are visible in /proc, and a
 	// process that left its session is found by a search at the end, not by the kernel.
@@ -72,7 +75,7 @@ const (
 )
 
 // WeakerModes lists every Weaker.
-var WeakerModes = []Weaker{NoLandlock, FilesByLandlockNoNetwork}
+var WeakerModes = []Weaker{NoLandlock, UnixSocketsInView, FilesByLandlockNoNetwork}
 
 // ParseWeaker reads a name of a weaker mode.
 func ParseWeaker(name string) (Weaker, error) {

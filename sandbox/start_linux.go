@@ -85,6 +85,9 @@ func newPlan(spec *Spec, v *view) (*plan, error) {
 	if p.NoLandlock {
 		p.ABI = 0
 	}
+	if spec.weaker(UnixSocketsInView) {
+		p.Sockets = unixSockets
+	}
 	if p.UID == 0 {
 		p.UID, p.GID, p.Mounted = insideID, insideID, true
 	}
