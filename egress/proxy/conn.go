@@ -233,6 +233,11 @@ func (c *conn) serve() {
 			return
 		}
 	}
+	if t, ok := c.bareTCP(); ok {
+		c.proto = ProtocolTCP
+		c.tunnel(t, opener{granted: func() bool { return true }, refused: func(egress.Reason) {}, failed: c.tlsFailed})
+		return
+	}
 	if err := c.in.need(1); err != nil {
 		c.lost(err)
 		return
@@ -282,6 +287,29 @@ func (c *conn) originalTarget() (netip.AddrPort, egress.Target) {
 		return ap, egress.Target{}
 	}
 	return ap, t
+}
+
+// bareTCP finds the target of a transparent connection on a port where the far side may have to speak first, so that it cannot
+// wait for the client to name its host: what the address stands for, or the address itself where the rules name it.
+func (c *conn) bareTCP() (egress.Target, bool) {
+	if c.trans == nil {
+		return egress.Target{}, false
+	}
+	ap, given := c.originalTarget()
+	if ap.Port() == httpPort || ap.Port() == tlsPort {
+		return egress.Target{}, false
+	}
+	policy := c.rules().Dialer.Policy
+	t := given
+	if !given.IsValid() {
+		t = literal(ap)
+	}
+	d := policy.Decide(t, nil)
+	if d.Allowed {
+		return t, true
+	}
+	// Refused at once, unless what the client says can still bring it under another rule.
+	return t, given.IsValid() && d.Reason != egress.ReasonTunnel && !policy.DecideName(given.Host()).Allowed
 }
 
 // write sends to the client what is not a message's body.

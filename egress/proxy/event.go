@@ -54,6 +54,7 @@ const (
 	ProtocolHTTP    Protocol = "http"
 	ProtocolSOCKS5  Protocol = "socks5"
 	ProtocolTLS     Protocol = "tls" // transparent
+	ProtocolTCP     Protocol = "tcp" // transparent, on a port where anything may be spoken
 	ProtocolDNS     Protocol = "dns"
 )
 

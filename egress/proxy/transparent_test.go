@@ -186,6 +186,9 @@ func TestNames(t *testing.T) {
 // TestTransparent: what a program sends to the address it was given goes to the host the address stands for, or nowhere.
 func TestTransparent(t *testing.T) {
 	serve := func(c net.Conn, addr string) {
+		if strings.HasSuffix(addr, ":22") {
+			_, _ = io.WriteString(c, "SSH-2.0-far")
+		}
 		b := bufio.NewReader(c)
 		first, _ := b.Peek(1)
 		if len(first) == 1 && first[0] == 0x16 {
@@ -198,11 +201,13 @@ func TestTransparent(t *testing.T) {
 			_, _ = io.WriteString(c, ok+" "+req.Host)
 		}
 	}
-	s := startTransparent(t, proxy.Options{Chain: outside(t, serve)}, client(t, "ok.case.localhost", "two.case.localhost", "93.184.215.14"))
+	s := startTransparent(t, proxy.Options{Chain: outside(t, serve)}, client(t, "ok.case.localhost", "ok.case.localhost:22",
+		"two.case.localhost", "two.case.localhost:8443", "93.184.215.14", "93.184.215.14:22", "GET http://ok.case.localhost:8080/v1/*"))
 	_, addrs := s.ask(t, "ok.case.localhost.", dnsmessage.TypeA)
 	given := addrs[0]
 	get := func(host string) string { return "GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n" }
 	public, other := netip.MustParseAddr("93.184.215.14"), netip.MustParseAddr("93.184.215.15")
+	greeting := netip.AddrPortFrom(given, 22)
 	for _, c := range []struct {
 		name string
 		to   netip.AddrPort
@@ -225,6 +230,13 @@ func TestTransparent(t *testing.T) {
 		{"TLS to an allowed address", netip.AddrPortFrom(public, 443), string(helloBytes(t, "")), "dialled 93.184.215.14:443"},
 		{"TLS to another address", netip.AddrPortFrom(other, 443), string(helloBytes(t, "")), "\x15"},
 		{"an address that was not given out", netip.MustParseAddrPort("198.18.200.1:443"), string(helloBytes(t, "")), "\x15"},
+		{"a far side that speaks first", greeting, "", "SSH-2.0-far"},
+		{"the same at an address", netip.AddrPortFrom(public, 22), "", "SSH-2.0-far"},
+		{"TLS to another name there", greeting, string(helloBytes(t, "two.case.localhost")), "SSH-2.0-far\x15"},
+		{"a port that no rule names", netip.AddrPortFrom(given, 23), "", ""},
+		{"TLS by name on another port", netip.AddrPortFrom(other, 8443), string(helloBytes(t, "two.case.localhost")), "dialled "},
+		{"a rule for requests there", netip.AddrPortFrom(given, 8080), "GET /v1/a HTTP/1.1\r\nHost: ok.case.localhost:8080\r\nConnection: close\r\n\r\n", "HTTP/1.1 200"},
+		{"what it does not cover", netip.AddrPortFrom(given, 8080), "GET /v2/a HTTP/1.1\r\nHost: ok.case.localhost:8080\r\nConnection: close\r\n\r\n", "HTTP/1.1 403"},
 		{"something else", netip.AddrPortFrom(given, 443), "SSH-2.0-x\r\n\r\n", "HTTP/1.1 400"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
