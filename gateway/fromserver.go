@@ -146,6 +146,9 @@ func (l *link) askClient(ctx context.Context, a *asked, m jsonrpc.Message) (resu
 	}
 	l.up.rememberElicitations(t.Value)
 	params := t.Value
+	if m.Params.Kind() == strictjson.KindAbsent && params.Len() == 0 {
+		params = strictjson.Value{} // as it came
+	}
 	if a.progress.Kind() != strictjson.KindAbsent {
 		params = params.With("_meta", params.Get("_meta").With("progressToken", call.ID.Value()))
 	}
