@@ -214,11 +214,10 @@ func (l *link) connect(ctx context.Context) (err error) {
 	if l.conn, err = l.up.Connect(ctx); err != nil {
 		return fmt.Errorf("connecting to server %s: %w", l.up.name(), err)
 	}
-	l.peer = jsonrpc.NewPeer(l.conn, &l.up.stats)
+	l.peer = jsonrpc.NewPeer(watched{l.conn, l.lost}, &l.up.stats)
 	go func() {
 		err := l.peer.Run(context.WithoutCancel(l.up.s.ctx), l.hear, l.bad)
 		l.up.s.log.Debug("connection ended", "server", l.up.name(), "why", err)
-		l.lost()
 		l.conn.Close()
 		close(l.ended)
 		close(l.closed)
@@ -243,12 +242,11 @@ func (l *link) launch(ctx context.Context) error {
 		Noise:  func(line string) { l.words("stdout", line) },
 	})
 	l.conn = lines
-	l.peer = jsonrpc.NewPeer(lines, &up.stats)
+	l.peer = jsonrpc.NewPeer(watched{lines, l.lost}, &up.stats)
 	var output sync.WaitGroup
 	output.Go(func() {
 		err := l.peer.Run(context.WithoutCancel(up.s.ctx), l.hear, l.bad)
 		log.Debug("server's output ended", "why", err)
-		l.lost()
 		proc.end(func() { lines.CloseWrite() }, l.ended)
 	})
 	output.Go(l.listenToErrors)
@@ -266,6 +264,21 @@ func (l *link) launch(ctx context.Context) error {
 		close(l.closed)
 	}()
 	return nil
+}
+
+// watched is a transport that tells of its end before the peer's calls fail: whoever calls again finds the server gone, and
+// starts it.
+type watched struct {
+	jsonrpc.Transport
+	lost func()
+}
+
+func (w watched) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := w.Transport.Read(ctx)
+	if bad := (*jsonrpc.BadMessage)(nil); err != nil && !errors.As(err, &bad) {
+		w.lost()
+	}
+	return m, err
 }
 
 // ServerLimits is how messages of servers are read: case twins and lone surrogates cost a message only what the treatment

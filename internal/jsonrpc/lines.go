@@ -105,7 +105,10 @@ func (l *Lines) Read(ctx context.Context) (Message, error) {
 			continue
 		}
 		if m, bad := l.decode(text); bad != nil {
-			return Message{}, l.bad(bad)
+			if err := l.bad(bad); l.broken == nil {
+				return Message{}, err
+			}
+			continue // half of a message, and then the end: that is what its call is told
 		} else if m.Kind != 0 {
 			return m, nil
 		}
