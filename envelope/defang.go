@@ -69,10 +69,11 @@ type cursor struct {
 	next [len(marks)]int // where to go on looking for each of the bytes looked for
 
 	anchor int // plain: which of anchors is looked for
-	misses int // plain: how often that was found and no token with it,
+	misses int // how often that, or the z, was found and no token with it,
 	since  int // from here on
 	doubts int // plain: how often another anchor was thought of
 
+	looked    int // look-alikes: the c.valid for which it was looked whether a letter lacks
 	wide      int // look-alikes: content[pos:wide] is ASCII
 	reference int // look-alikes: where the last & was found, and one more; 0 if there was none
 }
@@ -111,7 +112,7 @@ var anchors = [...]struct {
 
 // An anchor is frequent if it was found manyMisses times for nothing, seldomMiss bytes or less apart. The others are counted
 // in the sampled bytes that follow.
-const manyMisses, seldomMiss, sampled = 32, 256, 1024
+const manyMisses, seldomMiss, sampled = 32, 256, 256
 
 // search finds the first token that starts in content[c.pos:c.valid].
 func search[S text](content S, c *cursor) (start, stop int, ok bool) {
@@ -189,7 +190,7 @@ func searchLookalike[S text](content S, c *cursor) (start, stop int, ok bool) {
 			c.reference = found + 1
 		}
 		references := c.reference > 0 && found-c.reference < MaxLookalike
-		if canFollowM(content, found, references) && readAs(unitAt(content, found, isZ).r)&isZ != 0 {
+		if endsLikeZ(content, found) && canFollowM(content, found, references) && readAs(unitAt(content, found, isZ).r)&isZ != 0 {
 			if start = startBefore(content, found, references); start >= c.valid {
 				break // it belongs to the next piece, and is found again there
 			}
@@ -200,8 +201,50 @@ func searchLookalike[S text](content S, c *cursor) (start, stop int, ok bool) {
 			}
 		}
 		from = found + 1
+		if c.misses++; c.misses >= manyMisses && c.looked != c.valid && looked == wideMarks && c.next[referenceMark] >= to {
+			if c.looked = c.valid; lacksLetter(content[c.pos:to]) {
+				break
+			}
+		}
 	}
 	return 0, 0, false
+}
+
+// zEnds holds, for each of the wide marks, the last bytes of the characters that begin with it and are read as z.
+var zEnds = func() (ends [len(marks)][0x40]bool) {
+	for _, c := range confusables {
+		s := string(c.r)
+		if i := slices.Index(marks[:], s[0]); c.as&isZ != 0 && i >= 0 {
+			ends[i][s[len(s)-1]&0x3F] = true
+		}
+	}
+	return ends
+}()
+
+// endsLikeZ reports whether the character at i, which begins with one of the marks, can be read as z: a quick no for most punctuation
+// of Chinese and most of Greek.
+func endsLikeZ[S text](content S, i int) bool {
+	size := 3
+	switch c := content[i]; {
+	case c < utf8.RuneSelf:
+		return true
+	case c < 0xE0:
+		size = 2
+	case c >= 0xF0:
+		size = 4
+	}
+	return i+size <= len(content) && zEnds[slices.Index(marks[:], content[i])][content[i+size-1]&0x3F]
+}
+
+// lacksLetter reports whether s, which is ASCII without references, lacks a letter that every look-alike has then: content made of
+// near-tokens would cost a comparison at each z. An m is not asked for, because rn is read as one.
+func lacksLetter[S text](s S) bool {
+	for _, letter := range []byte("da-ers") {
+		if indexByte(s, letter) < 0 && (letter == '-' || indexByte(s, letter-'a'+'A') < 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // canFollowM reports whether what stands before i can be read as the token's m: a quick no for nearly every z of honest text.

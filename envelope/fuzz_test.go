@@ -8,7 +8,7 @@ import (
 
 // seeds adds every text of every vector file of this package.
 func seeds(f *testing.F, add func(v vector)) {
-	for _, name := range []string{"labels", "sealed", "lookalikes", "limits", "reading"} {
+	for _, name := range []string{"plain", "labels", "sealed", "lookalikes", "limits", "reading"} {
 		for _, v := range readVectors(f, "testdata/vectors/"+name+".json") {
 			add(v)
 		}

@@ -1,6 +1,9 @@
 package envelope
 
-import "unicode/utf8"
+import (
+	"math/bits"
+	"unicode/utf8"
+)
 
 // Masks over eight bytes at once.
 const (
@@ -17,7 +20,9 @@ func wellFormed[S text](content S, from, to int) (valid, bad int, ascii bool) {
 		start := from
 		switch c := content[from]; {
 		case c < utf8.RuneSelf:
-			from = skipASCII(content, from+1, to)
+			if from++; from < to && content[from] < utf8.RuneSelf {
+				from = skipASCII(content, from, to)
+			}
 			ascii = ascii || from-start >= len(Token) || start == begin || from >= to
 			continue
 		case c >= 0xE1 && c <= 0xEF:
@@ -105,7 +110,18 @@ func skipLevel[S text](content S, from, to int) int {
 		}
 		s = s[96:]
 	}
-	for len(s) >= 24 && (word(s)^want0)&form0|(word(s[8:])^want1)&form1|(word(s[16:])^want2)&form2 == 0 {
+	for len(s) >= 24 {
+		a, b, c := (word(s)^want0)&form0, (word(s[8:])^want1)&form1, (word(s[16:])^want2)&form2
+		if a|b|c != 0 { // go on at the character that is not of this kind
+			first := bits.TrailingZeros64(a)
+			if a == 0 {
+				first += bits.TrailingZeros64(b)
+			}
+			if a|b == 0 {
+				first += bits.TrailingZeros64(c)
+			}
+			return to - len(s) + first/24*3
+		}
 		s = s[24:]
 	}
 	return to - len(s)
