@@ -110,6 +110,8 @@ func TestExplain(t *testing.T) {
 		want []string
 	}{
 		"allowed":          {`{"tool":"mail.send","args":{"to":"ann@acme.example","body":"hi"},"reads":["web"]}`, nil, 0, []string{"ALLOW: mail.send (rule)", "yes allow mail.send"}},
+		"server apart":     {`{"server":"mail","tool":"send","args":{}}`, nil, 0, []string{"ALLOW: mail.send"}},
+		"of tools/call":    {`{"name":"mail__send","arguments":{"to":"eve@evil.example"},"reads":["web"]}`, nil, 3, []string{"ASK: mail.send (not-grounded)"}},
 		"not grounded":     {`{"tool":"mail.send","args":{"to":"eve@evil.example","body":"hi"},"reads":["web"]}`, nil, 3, []string{"ASK: mail.send (not-grounded)", `"eve@evil.example"`, "the answer is allow"}},
 		"said by the user": {`{"tool":"mail.send","args":{"to":"eve@evil.example","body":"hi"},"reads":["web"],"said":["mail eve@evil.example"]}`, nil, 0, nil},
 		"in a profile":     {`{"tool":"mail.send","args":{"to":"ann@acme.example"},"reads":["web"]}`, []string{"--profile", "strict"}, 3, []string{"(tainted)", "mode: grounded"}},

@@ -28,6 +28,7 @@ func newExplain() *cobra.Command {
    "principal": "", "said": ["what the user said"], "reads": ["web"], "calls": ["mail.send"],
    "paths": {"/w/link": "/etc/passwd"}}
 
+The parameters of a tools/call ({"name": "mail__send", "arguments": {…}}) are taken as well, and server and tool apart.
 said, reads and calls describe the session before the call: the user's words, the servers whose untrusted results were
 read, and the tools that were called before that. paths gives what paths resolve to. - reads the call from standard input.
 Exit code 0: allowed; 3: asked or denied.`,
@@ -107,11 +108,11 @@ func parseCall(v strictjson.Value, store *config.Store) (c gate.Call, s gate.Sta
 	var calls []gate.Call
 	for name, e := range v.Members() {
 		switch name {
-		case "tool":
-			if c.Server, c.Tool, err = gate.SplitTool(e.Str(), nil); err != nil {
-				return c, s, fmt.Errorf("tool: %s %w", strconv.Quote(e.Str()), err)
-			}
-		case "args":
+		case "server":
+			c.Server = e.Str()
+		case "tool", "name":
+			c.Tool = e.Str()
+		case "args", "arguments":
 			args, ok := e.Any().(map[string]any)
 			if !ok {
 				return c, s, errors.New("args: it is a JSON object")
@@ -144,8 +145,14 @@ func parseCall(v strictjson.Value, store *config.Store) (c gate.Call, s gate.Sta
 			return c, s, fmt.Errorf("unknown field %q; a call has tool, args, principal, said, reads, calls and paths", name)
 		}
 	}
-	if c.Tool == "" {
+	switch {
+	case c.Tool == "":
 		return c, s, errors.New("the call has no tool")
+	case c.Server == "":
+		full := c.Tool
+		if c.Server, c.Tool, err = gate.SplitTool(full, nil); err != nil {
+			return c, s, fmt.Errorf("tool: %s %w", strconv.Quote(full), err)
+		}
 	}
 	for _, before := range calls {
 		s = s.Commit(before)
