@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,6 +13,7 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/gateway"
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
+	"github.com/seed-4e9f7b04/hearsay/screen"
 )
 
 func newCheck() *cobra.Command {
@@ -30,17 +28,20 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 		Example: "  hearsay check\n  hearsay check -c team.yaml --lock hearsay.lock --json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, known, err := loadRules(file, lock)
+			f, in, err := loadRules(file, lock)
 			if err != nil {
 				return err
 			}
-			findings, rules := checkProfiles(f, known)
+			findings, rules := checkProfiles(f, in)
+			if err := checkSections(f); err != nil {
+				findings = append(findings, finding{Text: err.Error(), Fatal: true})
+			}
 			failed := slices.ContainsFunc(findings, func(f finding) bool { return f.Fatal })
 			if asJSON {
 				if findings == nil {
 					findings = []finding{}
 				}
-				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"ok": !failed, "rules": rules, "tools": len(known), "findings": findings}); err != nil {
+				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"ok": !failed, "rules": rules, "tools": len(in.Known), "findings": findings}); err != nil {
 					return err
 				}
 			} else {
@@ -50,7 +51,7 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 				return withCode(exitFailed, errors.New("the gateway would not start with this file"))
 			}
 			if !asJSON {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rules, %d pinned tools, %d profiles: the gateway starts with it\n", f.Path, rules, len(known), 1+len(f.Profiles))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rules, %d pinned tools, %d profiles: the gateway starts with it\n", f.Path, rules, len(in.Known), 1+len(f.Profiles))
 			}
 			return nil
 		},
@@ -62,7 +63,7 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 
 func rulesFlags(cmd *cobra.Command, file, lock *string) {
 	cmd.Flags().StringVarP(file, "config", "c", "", "the file with the rules (default: hearsay/hearsay.yaml in your configuration folder)")
-	cmd.Flags().StringVar(lock, "lock", "", "the lock file of pinned tools (default: hearsay.lock beside the file, if there is one)")
+	cmd.Flags().StringVar(lock, "lock", "", "the lock file of pinned tools (default: what the file names under pins)")
 }
 
 // finding is one thing to say about the rules, for people and programs.
@@ -74,34 +75,31 @@ type finding struct {
 	Fatal   bool   `json:"fatal"`
 }
 
-// loadRules reads the configuration and the pinned tools beside it.
-func loadRules(path, lock string) (*config.File, []gate.ToolDef, error) {
-	if path == "" {
-		var err error
-		if path, err = config.DefaultPath(); err != nil {
-			return nil, nil, err
+// loadRules reads the configuration and the pinned tools it names.
+func loadRules(path, lock string) (*config.File, config.GateInput, error) {
+	f, err := loadFile(path)
+	if err != nil {
+		return nil, config.GateInput{}, err
+	}
+	if lock == "" {
+		lock = f.LockPath()
+	}
+	var pins *gateway.Lock
+	if lock != "" {
+		if pins, err = config.ReadLock(lock); err != nil {
+			return nil, config.GateInput{}, err
 		}
 	}
-	f, err := config.Load(path)
-	if err != nil {
-		return nil, nil, err
+	return f, gateInput(f, pins), nil
+}
+
+// gateInput is what the gate needs to know of the other sections.
+func gateInput(f *config.File, pins *gateway.Lock) config.GateInput {
+	in := config.GateInput{Servers: f.ServerNames(), Sandboxed: f.Sandboxed()}
+	if pins != nil {
+		in.Known = pinnedTools(pins)
 	}
-	optional := lock == ""
-	if optional {
-		lock = filepath.Join(filepath.Dir(path), "hearsay.lock")
-	}
-	data, err := os.ReadFile(lock)
-	if optional && errors.Is(err, fs.ErrNotExist) {
-		return f, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the pins: %w", err)
-	}
-	pins, err := gateway.ReadLock(data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", lock, err)
-	}
-	return f, pinnedTools(pins), nil
+	return in
 }
 
 // pinnedTools gives the tools of a lock file as the gate takes them.
@@ -122,7 +120,7 @@ func pinnedTools(pins *gateway.Lock) []gate.ToolDef {
 }
 
 // checkProfiles compiles every profile of the file and collects what there is to say, each thing once.
-func checkProfiles(f *config.File, known []gate.ToolDef) (findings []finding, rules int) {
+func checkProfiles(f *config.File, in config.GateInput) (findings []finding, rules int) {
 	add := func(profile string, p gate.Problem) {
 		n := finding{Line: p.Line, Rule: p.Rule, Text: p.Text, Fatal: p.Fatal}
 		if slices.Contains(findings, n) {
@@ -132,7 +130,7 @@ func checkProfiles(f *config.File, known []gate.ToolDef) (findings []finding, ru
 		findings = append(findings, n)
 	}
 	for _, profile := range append([]string{""}, slices.Sorted(maps.Keys(f.Profiles))...) {
-		spec, _, err := f.Gate(profile, config.GateInput{Known: known})
+		spec, _, err := f.Gate(profile, in)
 		if err != nil {
 			add(profile, gate.Problem{Text: err.Error(), Fatal: true})
 			continue
@@ -155,6 +153,23 @@ func checkProfiles(f *config.File, known []gate.ToolDef) (findings []finding, ru
 	}
 	slices.SortStableFunc(findings, func(a, b finding) int { return a.Line - b.Line })
 	return findings, rules
+}
+
+// checkSections reads the other sections as the gateway does when it starts.
+func checkSections(f *config.File) error {
+	if len(f.Servers) > 0 {
+		if _, err := f.GatewayServers(); err != nil {
+			return err
+		}
+	}
+	if _, err := f.Approvals.Desk(); err != nil {
+		return err
+	}
+	if _, err := f.UserKey(); err != nil {
+		return err
+	}
+	_, err := screen.New(f.Screens.Options())
+	return err
 }
 
 func printFindings(w io.Writer, path string, findings []finding) {

@@ -93,11 +93,29 @@ func TestCheckHoldsRulesAgainstPins(t *testing.T) {
 			t.Errorf("%d, lacks %q:\n%s", code, want, out)
 		}
 	}
-	if code, _, errs := command(t, "", "check", "-c", path, "--lock", lock+"x"); code != 1 || !strings.Contains(errs, "reading the pins") {
+	if code, _, errs := command(t, "", "check", "-c", path, "--lock", lock+"x"); code != 1 || !strings.Contains(errs, "reading the lock file") {
 		t.Errorf("%d %s", code, errs)
 	}
 	if code, _, errs := command(t, "", "check", "-c", path, "--lock", write(t, "bad.lock", "{}")); code != 1 || !strings.Contains(errs, "lock file") {
 		t.Errorf("%d %s", code, errs)
+	}
+}
+
+func TestCheckReadsTheOtherSections(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"a rule of no server":         {"servers:\n  docs: {command: [x]}\npermissions:\n  allow: [dcos.search]\n", `there is no server "dcos"; did you mean "docs"?`},
+		"a server without a command":  {"servers:\n  docs: {trust: untrusted}\n", "give its command or its url"},
+		"a deny outside the sandbox":  {"servers:\n  os: {command: [x], sandbox: off}\npermissions:\n  deny: [\"os.shell(curl*)\"]\n  allow: [os.shell]\n", "allows every other command"},
+		"a deny inside the sandbox":   {"servers:\n  os: {command: [x]}\npermissions:\n  deny: [\"os.shell(curl*)\"]\n  allow: [os.shell]\n", ""},
+		"approvals that never end":    {"approvals: {timeout: never}\n", "approvals.timeout"},
+		"a key that is nowhere":       {"user_key_file: /no/such/key\n", "user_key_file"},
+		"a screen with an odd option": {"screens: {passthrough: [\"a*b\"]}\n", "passthrough"},
+		"pins that are nowhere":       {"pins: {lock: none.lock}\n", "none.lock"},
+	} {
+		code, out, errs := command(t, "", "check", "-c", write(t, "rules.yaml", test.text))
+		if test.want == "" && code != 0 || test.want != "" && (code != 1 || !strings.Contains(out+errs, test.want)) {
+			t.Errorf("%s: %d\n%s%s", name, code, out, errs)
+		}
 	}
 }
 

@@ -38,11 +38,11 @@ Exit code 0: allowed; 3: asked or denied.`,
 			if len(args) != 1 {
 				return usageError("name one file with the call, or - for standard input; see %s --help", cmd.CommandPath())
 			}
-			f, known, err := loadRules(file, lock)
+			f, in, err := loadRules(file, lock)
 			if err != nil {
 				return err
 			}
-			spec, _, err := f.Gate(profile, config.GateInput{Known: known})
+			spec, _, err := f.Gate(profile, in)
 			if err != nil {
 				return err
 			}

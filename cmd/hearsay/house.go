@@ -132,11 +132,7 @@ func (h *house) count(e audit.Event) {
 
 // compile makes the policy of a profile, narrowed to the task that was named.
 func compile(file *config.File, profile string, lock *gateway.Lock, stateDir string, log *slog.Logger) (*gate.Policy, gate.Budget, error) {
-	in := config.GateInput{Servers: file.ServerNames(), Sandboxed: file.Sandboxed()}
-	if lock != nil {
-		in.Known = pinnedTools(lock)
-	}
-	spec, budget, err := file.Gate(profile, in)
+	spec, budget, err := file.Gate(profile, gateInput(file, lock))
 	if err != nil {
 		return nil, budget, fmt.Errorf("%s: %w", file.Path, err)
 	}
