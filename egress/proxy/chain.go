@@ -41,11 +41,11 @@ func (c *Chain) check() error {
 	return nil
 }
 
-// open judges a target and connects to one of its addresses through the proxy.
-func (c *Chain) open(ctx context.Context, d *egress.Dialer, t egress.Target, req *egress.Request) (net.Conn, error) {
-	x := d.Judge(ctx, t, req)
-	if !x.Allowed {
-		return nil, x.Err
+// open connects to one of the judged addresses through the proxy, if the rules still let it through.
+func (c *Chain) open(ctx context.Context, p *egress.Policy, x egress.Explanation, req *egress.Request) (net.Conn, error) {
+	t := x.Target
+	if d := p.Decide(t, req); !d.Allowed {
+		return nil, &egress.DeniedError{Target: t, Rule: d.Rule, Reason: d.Reason}
 	}
 	var errs []error
 	for _, a := range x.Answers {

@@ -92,15 +92,16 @@ func (c *conn) open(ctx context.Context, t egress.Target, req *egress.Request) (
 	d := c.rules().Dialer
 	judged := c.judged
 	c.judged = nil
+	if judged == nil || judged.Target != t { // one more connection for a request that was decided on before
+		x := d.Judge(ctx, t, req)
+		judged = &x
+	}
 	var nc net.Conn
 	var err error
-	switch chain := c.srv.opts.Chain; {
-	case chain != nil:
-		nc, err = chain.open(ctx, d, t, req)
-	case judged != nil && judged.Target == t:
+	if chain := c.srv.opts.Chain; chain != nil && judged.Allowed {
+		nc, err = chain.open(ctx, d.Policy, *judged, req)
+	} else {
 		nc, err = d.Connect(ctx, *judged, req)
-	default:
-		nc, _, err = d.Open(ctx, t, req)
 	}
 	if err == nil {
 		return nc, ""
