@@ -111,7 +111,7 @@ func (in *initer) skeleton() error {
 // ownMounts are file systems of the sandbox's own, in memory.
 func (in *initer) ownMounts() error {
 	const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	size := in.plan.Scratch
+	size := in.plan.ScratchSize
 	for _, m := range []struct{ path, mode string }{{HomeDir, "0700"}, {"/tmp", "1777"}, {"/var/tmp", "1777"}, {"/dev/shm", "1777"}} {
 		fd, err := newTmpfs(size, m.mode, quiet)
 		if err != nil {
@@ -121,12 +121,12 @@ func (in *initer) ownMounts() error {
 			return err
 		}
 	}
-	for _, dir := range []string{HomeDir + "/.cache", HomeDir + "/.config", HomeDir + "/.local/share", HomeDir + "/.local/state", runtimeDir} {
+	for _, dir := range []string{HomeDir + "/.cache", HomeDir + "/.config", HomeDir + "/.local/share", HomeDir + "/.local/state", "/tmp" + runtimeFolder} {
 		if err := in.root.mkdir(dir); err != nil {
 			return err
 		}
 	}
-	if at, err := in.root.at(runtimeDir); err == nil {
+	if at, err := in.root.at("/tmp" + runtimeFolder); err == nil {
 		_ = unix.Fchmodat(at, ".", 0o700, 0)
 		unix.Close(at)
 	}
@@ -261,42 +261,50 @@ func (in *initer) enter() error {
 	return unix.Close(in.root.fd)
 }
 
-// landlock repeats the file view as rules.
+// landlock repeats the file view as rules. Without a mount namespace they are the file view.
 func (in *initer) landlock() error {
-	d, err := newDomain(in.plan.ABI)
+	p := &in.plan
+	d, err := newDomain(p.ABI)
 	if err != nil {
 		return err
 	}
-	allow := func(path string, rights uint64) {
-		if err == nil {
-			err = d.allow(path, rights)
+	allow := func(rights uint64, paths ...string) {
+		for _, path := range paths {
+			if err == nil {
+				err = d.allow(path, rights)
+			}
 		}
 	}
-	for _, e := range in.plan.Entries {
+	for _, e := range p.Entries {
 		switch e.Access {
 		case writable, pinned:
-			allow(e.Target, mayWrite)
+			allow(mayWrite, e.Target)
 		case readOnly, protected:
-			allow(e.Target, mayRead)
+			allow(mayRead, e.Target)
 		case device:
-			allow(e.Target, mayUseDevice)
+			allow(mayUseDevice, e.Target)
 		}
 	}
 	inMemory := uint64(mayWrite)
-	if in.plan.Sockets == unixSockets {
+	if p.Sockets == unixSockets {
 		inMemory |= unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	}
-	for _, own := range []string{HomeDir, "/tmp", "/var/tmp", "/dev/shm"} {
-		allow(own, inMemory)
-	}
-	for _, dir := range []string{"/etc", "/dev", "/home", "/run/hearsay/folder", "/var"} {
-		allow(dir, mayRead)
-	}
-	allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR) // names in the root; what must not be read is covered
-	allow("/dev/pts", mayRead|mayUseDevice)
-	allow("/proc", mayRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE) // own limits, names and out-of-memory scores are written here
-	for _, f := range in.plan.Files {
-		allow(f.Path, mayRead)
+	if p.NoNamespaces {
+		allow(mayWrite, p.Scratch.Home, p.Scratch.Tmp)
+		allow(mayRead, hostText...)
+		allow(mayRead, "/proc")
+		for _, l := range p.Links {
+			allow(mayRead, l.Path)
+		}
+	} else {
+		allow(inMemory, HomeDir, "/tmp", "/var/tmp", "/dev/shm")
+		allow(mayRead, "/etc", "/dev", "/home", coverDir, "/var")
+		allow(unix.LANDLOCK_ACCESS_FS_READ_DIR, "/") // names in the root; what must not be read is covered
+		allow(mayRead|mayUseDevice, "/dev/pts")
+		allow(mayRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE, "/proc") // own limits, names and out-of-memory scores are written here
+		for _, f := range p.Files {
+			allow(mayRead, f.Path)
+		}
 	}
 	if err != nil {
 		unix.Close(d.fd)

@@ -13,13 +13,13 @@ import (
 // lastCapability is above every capability of today; the kernel says EINVAL for those it does not know.
 const lastCapability = 63
 
-// dropCapabilities empties all five sets and forbids gaining any by an exec.
-func dropCapabilities() error {
+// dropCapabilities empties all five sets and forbids gaining any by an exec. Only who may set capabilities can empty the bounding set.
+func dropCapabilities(bounding bool) error {
 	// On this thread alone: only what it starts can exec. The filter takes the other threads along.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbidding new privileges: %w", err)
 	}
-	for c := uintptr(0); c <= lastCapability; c++ {
+	for c := uintptr(0); bounding && c <= lastCapability; c++ {
 		if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno == unix.EINVAL {
 			break
 		} else if errno != 0 {

@@ -29,6 +29,7 @@ type bait struct {
 	Secret string // a file outside
 	Port   int    // a listener on the host's loopback
 	PID    int    // the launcher
+	NoNet  bool   // no socket at all
 }
 
 // Examine starts a sandbox with the caller's own program in it and tries a dozen ways out, and what every program needs. It plants a
@@ -59,14 +60,15 @@ func Examine(ctx context.Context, weaker ...Weaker) (Checkup, error) {
 	}
 	defer host.Close()
 	b.Port = host.Addr().(*net.TCPAddr).Port
+	spec := Spec{as: probeName, Read: []string{exe}, Network: Egress, Weaker: weaker}
+	if spec.weaker(FilesByLandlockNoNetwork) {
+		spec.Network, b.NoNet = NoNetwork, true
+	}
 	arg, err := json.Marshal(b)
 	if err != nil {
 		return Checkup{}, err
 	}
-	spec := Spec{Args: []string{exe, string(arg)}, as: probeName, Read: []string{exe}, Network: Egress, Weaker: weaker}
-	if spec.weaker(FilesByLandlockNoNetwork) {
-		spec.Network = NoNetwork
-	}
+	spec.Args = []string{exe, string(arg)}
 	p, err := Start(ctx, spec)
 	if err != nil {
 		return Checkup{}, err
@@ -121,6 +123,9 @@ func runProbe() {
 	}
 	out := json.NewEncoder(os.Stdout)
 	for _, a := range attempts(b) {
+		if a.net && b.NoNet {
+			continue
+		}
 		k := Check{Name: a.name, Must: "be refused"}
 		err := a.try()
 		switch {
@@ -144,6 +149,7 @@ type probe struct {
 	name  string
 	works bool
 	try   func() error
+	net   bool // works only where there is a network
 }
 
 // rawCall makes a system call and gives its error.
@@ -174,16 +180,16 @@ func attempts(b bait) []probe {
 	var zero [256]byte
 	mem := uintptr(unsafe.Pointer(&zero))
 	return []probe{
-		{"read a key file outside", false, func() error { _, err := os.ReadFile(b.Secret); return err }},
-		{"look into init", false, func() error { _, err := os.ReadFile("/proc/1/environ"); return err }},
-		{"connect to a port of the host", false, func() error {
+		{name: "read a key file outside", works: false, try: func() error { _, err := os.ReadFile(b.Secret); return err }},
+		{name: "look into init", works: false, try: func() error { _, err := os.ReadFile("/proc/1/environ"); return err }},
+		{name: "connect to a port of the host", works: false, try: func() error {
 			c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", b.Port), 5*time.Second)
 			if err == nil {
 				c.Close()
 			}
 			return err
 		}},
-		{"send a datagram to the world", false, func() error {
+		{name: "send a datagram to the world", works: false, try: func() error {
 			c, err := net.Dial("udp", "192.0.2.1:9") // of the documentation's range
 			if err != nil {
 				return err
@@ -198,13 +204,13 @@ func attempts(b bait) []probe {
 			}
 			return err
 		}},
-		{"open a unix socket", false, func() error { return rawCall(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM, 0) }},
-		{"signal a process outside", false, func() error { return unix.Kill(b.PID, 0) }},
-		{"trace init", false, func() error { return unix.PtraceAttach(1) }},
-		{"make a user namespace", false, func() error { return rawCall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER) }},
-		{"mount a file system", false, func() error { return unix.Mount("none", "/tmp", "tmpfs", 0, "") }},
-		{"write into the system", false, func() error { return os.WriteFile("/usr/bin/hearsay-was-here", nil, 0o644) }},
-		{"make a set-user-id program", false, func() error {
+		{name: "open a unix socket", works: false, try: func() error { return rawCall(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM, 0) }},
+		{name: "signal a process outside", works: false, try: func() error { return unix.Kill(b.PID, 0) }},
+		{name: "trace init", works: false, try: func() error { return unix.PtraceAttach(1) }},
+		{name: "make a user namespace", works: false, try: func() error { return rawCall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER) }},
+		{name: "mount a file system", works: false, try: func() error { return unix.Mount("none", "/tmp", "tmpfs", 0, "") }},
+		{name: "write into the system", works: false, try: func() error { return os.WriteFile("/usr/bin/hearsay-was-here", nil, 0o644) }},
+		{name: "make a set-user-id program", works: false, try: func() error {
 			f, err := os.CreateTemp("", "")
 			if err != nil {
 				return nil // it must be possible to make the file
@@ -212,24 +218,24 @@ func attempts(b bait) []probe {
 			defer f.Close()
 			return rawCall(unix.SYS_FCHMOD, f.Fd(), 0o4755)
 		}},
-		{"type into a terminal", false, func() error { return rawCall(unix.SYS_IOCTL, 0, unix.TIOCSTI, mem) }},
-		{"set up io_uring", false, func() error { return rawCall(unix.SYS_IO_URING_SETUP, 1, mem) }},
-		{"add a key to the keyring", false, func() error {
+		{name: "type into a terminal", works: false, try: func() error { return rawCall(unix.SYS_IOCTL, 0, unix.TIOCSTI, mem) }},
+		{name: "set up io_uring", works: false, try: func() error { return rawCall(unix.SYS_IO_URING_SETUP, 1, mem) }},
+		{name: "add a key to the keyring", works: false, try: func() error {
 			_, err := unix.AddKey("user", "x", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING)
 			return err
 		}},
 
-		{"run a program of the system", true, func() error {
+		{name: "run a program of the system", works: true, try: func() error {
 			return exec.Command("/bin/sh", "-c", "exit 0").Run()
 		}},
-		{"write in the home and in /tmp", true, func() error {
+		{name: "write in the home and in /tmp", works: true, try: func() error {
 			home, err := os.UserHomeDir()
 			if err != nil {
 				return err
 			}
 			return errors.Join(os.WriteFile(filepath.Join(home, "x"), nil, 0o600), os.WriteFile(filepath.Join(os.TempDir(), "x"), nil, 0o600))
 		}},
-		{"talk over the own loopback", true, func() error {
+		{name: "talk over the own loopback", works: true, try: func() error {
 			l, err := net.Listen("tcp4", "127.0.0.1:0")
 			if err != nil {
 				return err
@@ -237,7 +243,7 @@ func attempts(b bait) []probe {
 			defer l.Close()
 			go greet(l)
 			return dial(l.Addr().String())
-		}},
-		{"reach the proxy", true, func() error { return dial(fmt.Sprintf("127.0.0.1:%d", ProxyPort)) }},
+		}, net: true},
+		{name: "reach the proxy", works: true, try: func() error { return dial(fmt.Sprintf("127.0.0.1:%d", ProxyPort)) }, net: true},
 	}
 }

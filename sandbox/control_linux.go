@@ -147,3 +147,16 @@ func (c control) do(call func(fd int) error, write bool) error {
 	}
 	return inner
 }
+
+// closeWrite tells the other side that nothing more comes, as the end of this process would.
+func (c control) closeWrite() error {
+	raw, err := c.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = unix.Shutdown(int(fd), unix.SHUT_WR) }); err != nil {
+		return err
+	}
+	return inner
+}

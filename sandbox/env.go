@@ -22,20 +22,23 @@ var steering = []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "NODE_OPTIO
 	"BASH_ENV", "ENV", "PROMPT_COMMAND", "PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS",
 	"GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "PAGER", "EDITOR", "VISUAL", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_COUNT", "PATH"}
 
+// places are where the sandbox's own folders are for the command.
+type places struct{ home, tmp, state string }
+
 // environment is what the command gets: the base, the way out, the certificates, and the operator's entries, which win.
-func environment(s *Spec, caller []string) (env, notes []string) {
+func environment(s *Spec, at places, caller []string) (env, notes []string) {
 	set := map[string]string{
 		"PATH":            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME":            HomeDir,
+		"HOME":            at.home,
 		"USER":            userName,
 		"LOGNAME":         userName,
 		"SHELL":           "/bin/sh",
-		"TMPDIR":          "/tmp",
-		"XDG_CACHE_HOME":  HomeDir + "/.cache",
-		"XDG_CONFIG_HOME": HomeDir + "/.config",
-		"XDG_DATA_HOME":   HomeDir + "/.local/share",
-		"XDG_STATE_HOME":  HomeDir + "/.local/state",
-		"XDG_RUNTIME_DIR": runtimeDir,
+		"TMPDIR":          at.tmp,
+		"XDG_CACHE_HOME":  at.home + "/.cache",
+		"XDG_CONFIG_HOME": at.home + "/.config",
+		"XDG_DATA_HOME":   at.home + "/.local/share",
+		"XDG_STATE_HOME":  at.home + "/.local/state",
+		"XDG_RUNTIME_DIR": at.tmp + runtimeFolder,
 		"LANG":            "C.UTF-8",
 		"HEARSAY_SANDBOX": "1", // lets a program or a prompt say where it is; it gives no right
 	}
@@ -46,9 +49,9 @@ func environment(s *Spec, caller []string) (env, notes []string) {
 		}
 	}
 	if s.State != "" {
-		set["HEARSAY_STATE"] = StateDir
-		set["XDG_DATA_HOME"] = StateDir + "/share"
-		set["XDG_STATE_HOME"] = StateDir + "/state"
+		set["HEARSAY_STATE"] = at.state
+		set["XDG_DATA_HOME"] = at.state + "/share"
+		set["XDG_STATE_HOME"] = at.state + "/state"
 	}
 	if s.Network == Egress {
 		proxy := fmt.Sprintf("http://127.0.0.1:%d", ProxyPort)
@@ -82,9 +85,9 @@ func environment(s *Spec, caller []string) (env, notes []string) {
 }
 
 const (
-	userName   = "user"
-	runtimeDir = "/tmp/runtime"
-	caBundle   = "/etc/ssl/hearsay-ca.pem"
+	userName      = "user"
+	runtimeFolder = "/runtime"
+	caBundle      = "/etc/ssl/hearsay-ca.pem"
 )
 
 // systemBundles are where distributions keep the one file with all roots.

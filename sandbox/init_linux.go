@@ -124,6 +124,9 @@ func (in *initer) run() (err error) {
 		}
 	}()
 
+	if in.plan.NoNamespaces {
+		return in.runWithoutNamespaces()
+	}
 	var fds []int
 	if err := in.namespaces(); err != nil {
 		return layerError("namespaces", err)
@@ -160,6 +163,11 @@ func (in *initer) run() (err error) {
 	if r.Report, err = in.confine(); err != nil {
 		return err
 	}
+	return in.serve(r, fds)
+}
+
+// serve says that the sandbox is ready, waits for the order and runs the command to its end.
+func (in *initer) serve(r ready, fds []int) error {
 	if err := in.ctl.send(message{Ready: &r}, fds...); err != nil {
 		return layerError("start", err)
 	}
@@ -169,7 +177,7 @@ func (in *initer) run() (err error) {
 	for {
 		m, _, err := in.ctl.receive()
 		if err != nil {
-			os.Exit(exitInit) // the parent is gone, or has thought better of it
+			in.end(exitInit) // the parent is gone, or has thought better of it
 		}
 		if m.Go {
 			break
@@ -308,7 +316,7 @@ func (in *initer) obey() {
 	for {
 		m, _, err := in.ctl.receive()
 		if err != nil {
-			os.Exit(exitInit)
+			in.end(exitInit)
 		}
 		if m.Signal != 0 {
 			// To the command's session: Ctrl-C reaches every process of a pipeline.
@@ -324,7 +332,7 @@ func (in *initer) confine() (Report, error) {
 		return Report{}, layerError("limits", err)
 	}
 	if !p.Off.Caps {
-		if err := dropCapabilities(); err != nil {
+		if err := dropCapabilities(!p.NoNamespaces || os.Geteuid() == 0); err != nil {
 			return Report{}, layerError("capabilities", err)
 		}
 	} else if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -406,9 +414,20 @@ func (in *initer) reap() error {
 		} else {
 			e.Code = ws.ExitStatus()
 		}
+		if in.plan.NoNamespaces {
+			in.sweep() // before it is said that all is over
+		}
 		_ = in.ctl.send(message{Exit: &e})
-		os.Exit(0)
+		in.end(0)
 	}
+}
+
+// end ends init. In a process namespace the kernel then ends everything inside.
+func (in *initer) end(code int) {
+	if in.plan.NoNamespaces {
+		in.sweep()
+	}
+	os.Exit(code)
 }
 
 // lookPath finds a command in the PATH that the command itself gets.

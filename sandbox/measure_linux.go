@@ -32,35 +32,46 @@ func (in *initer) measure(instructions int) (Report, error) {
 	if err != nil {
 		return Report{}, layerError("start", err)
 	}
-	if err := add("namespaces", unix.Getpid() == 1 || p.Off.PID, false, strings.Join(namespaceKinds, ", ")); err != nil {
+	if err := add("namespaces", !p.NoNamespaces && (unix.Getpid() == 1 || p.Off.PID), p.NoNamespaces, strings.Join(namespaceKinds, ", ")); err != nil {
 		return Report{}, err
 	}
 	detail := "own loopback, nothing else"
-	if p.Network == Egress {
+	switch {
+	case p.NoNamespaces:
+		detail = "none: no socket can be made"
+	case p.Network == Egress:
 		detail = "own loopback, connections are taken by the caller's proxy"
 	}
 	if err := add("network", !p.Off.Network, p.Off.Network, detail); err != nil {
 		return Report{}, err
 	}
-	if err := add("files", rootClosed(), p.Off.Files, fmt.Sprintf("%d mounts listed, root read-only", len(p.Entries))); err != nil {
+	detail = fmt.Sprintf("%d mounts listed, root read-only", len(p.Entries))
+	if p.NoNamespaces {
+		detail = fmt.Sprintf("%d places listed, by Landlock alone", len(p.Entries))
+	}
+	if err := add("files", rootClosed() || p.NoNamespaces, p.Off.Files, detail); err != nil {
 		return Report{}, err
 	}
 	zero := true
-	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+	sets := []string{"CapInh", "CapPrm", "CapEff", "CapAmb"}
+	if !p.NoNamespaces || os.Geteuid() == 0 { // an ordinary user cannot change its bounding set; no_new_privs keeps it without effect
+		sets = append(sets, "CapBnd")
+	}
+	for _, set := range sets {
 		v, err := strconv.ParseUint(st[set], 16, 64)
 		zero = zero && err == nil && v == 0
 	}
 	if err := add("capabilities", zero && st["NoNewPrivs"] == "1", p.Off.Caps, "none in any set, none to be gained"); err != nil {
 		return Report{}, err
 	}
-	if err := add("landlock", landlocked() || p.Off.Files, p.NoLandlock || p.Off.Landlock, landlockDetail(p.ABI)); err != nil {
+	if err := add("landlock", landlocked(p.witness()) || p.Off.Files, p.NoLandlock || p.Off.Landlock, landlockDetail(p.ABI)); err != nil {
 		return Report{}, err
 	}
 	allowed := map[sockets]string{internetSockets: "TCP and UDP sockets", unixSockets: "TCP, UDP and unix stream sockets", noSockets: "no sockets"}[p.Sockets]
 	if err := add("seccomp", filtered(st), p.Off.Seccomp, fmt.Sprintf("allow list, %s, %d instructions, %s", allowed, instructions, native().name)); err != nil {
 		return Report{}, err
 	}
-	r.Layers = append(r.Layers, Layer{"limits", Enforced, fmt.Sprintf("%d processes, %d open files, %d MiB in each scratch folder, no core files", p.Procs, p.OpenMax, p.Scratch>>20)})
+	r.Layers = append(r.Layers, Layer{"limits", Enforced, fmt.Sprintf("%d processes, %d open files, %s, no core files", p.Procs, p.OpenMax, p.scratchLimit())})
 	return r, nil
 }
 
@@ -94,7 +105,7 @@ func rootClosed() bool {
 }
 
 // landlocked tries to make a file where the mounts let it and no rule does.
-func landlocked() bool {
+func landlocked(witness string) bool {
 	fd, err := unix.Open(witness+"/file", unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		unix.Close(fd)
@@ -123,4 +134,19 @@ func kernelRelease() string {
 		return ""
 	}
 	return unix.ByteSliceToString(u.Release[:])
+}
+
+// witness is the place of [landlocked].
+func (p *plan) witness() string {
+	if p.NoNamespaces {
+		return p.Scratch.Witness
+	}
+	return witness
+}
+
+func (p *plan) scratchLimit() string {
+	if p.NoNamespaces {
+		return "scratch folders on disk"
+	}
+	return fmt.Sprintf("%d MiB in each scratch folder", p.ScratchSize>>20)
 }

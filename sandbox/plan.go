@@ -14,21 +14,28 @@ type plan struct {
 	Links   []link
 	Files   []file
 
-	Scratch  uint64
-	Procs    uint64
-	OpenMax  uint64
-	Network  Network
-	Ports    []uint16
-	Terminal bool
+	ScratchSize uint64
+	Procs       uint64
+	OpenMax     uint64
+	Network     Network
+	Ports       []uint16
+	Terminal    bool
 
 	NoLandlock   bool
 	Sockets      sockets
 	NoNamespaces bool
+	Scratch      scratch // of NoNamespaces
 	ABI          int
 	Mounted      bool              // the parent (root) sends the mounts
 	Namespaces   map[string]string // of the parent, which the sandbox must not share
 
 	Off layers
+}
+
+// scratch are folders of the host that stand for the memory of a sandbox without namespaces.
+type scratch struct {
+	Base, Home, Tmp string
+	Witness         string // writable by its mode, by no rule of Landlock
 }
 
 // access is what the sandbox may do with an entry.

@@ -58,7 +58,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPlan(&spec, v)
+	p, err := newPlan(&spec, v, insidePlaces)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +71,17 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	return proc, nil
 }
 
-func newPlan(spec *Spec, v *view) (*plan, error) {
-	env, notes := environment(spec, os.Environ())
+// insidePlaces are those of a sandbox with a root of its own.
+var insidePlaces = places{home: HomeDir, tmp: "/tmp", state: StateDir}
+
+func newPlan(spec *Spec, v *view, at places) (*plan, error) {
+	env, notes := environment(spec, at, os.Environ())
 	v.notes = append(v.notes, notes...)
 	p := &plan{
 		Args: spec.Args, As: spec.as, Env: env, Dir: spec.Dir,
 		UID: os.Geteuid(), GID: os.Getegid(),
 		Entries: v.entries, Links: v.links, Files: systemText(spec),
-		Scratch: orDefault(spec.Limits.Scratch, defaultScratch), Procs: orDefault(spec.Limits.Processes, defaultProcs),
+		ScratchSize: orDefault(spec.Limits.Scratch, defaultScratch), Procs: orDefault(spec.Limits.Processes, defaultProcs),
 		Network: spec.Network, Ports: spec.Ports, Terminal: spec.Terminal,
 		NoLandlock: spec.weaker(NoLandlock), ABI: landlockABI(), Off: spec.off,
 	}
@@ -104,9 +107,9 @@ func newPlan(spec *Spec, v *view) (*plan, error) {
 		case spec.Project != "":
 			p.Dir = spec.Project
 		case spec.State != "":
-			p.Dir = StateDir
+			p.Dir = at.state
 		default:
-			p.Dir = HomeDir
+			p.Dir = at.home
 		}
 	}
 	var err error
@@ -269,6 +272,14 @@ func (s *starter) launch(stdio []*os.File) error {
 		ExtraFiles: []*os.File{theirs, plan},
 	}
 	host, hostGroup := os.Geteuid(), os.Getegid()
+	if s.plan.NoNamespaces {
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := s.cmd.Start(); err != nil {
+			s.cmd = nil
+			return fmt.Errorf("sandbox: starting init: %w", err)
+		}
+		return nil
+	}
 	attr := &syscall.SysProcAttr{Setsid: true, Cloneflags: cloneFlags, AmbientCaps: ambient}
 	if s.spec.off.PID {
 		attr.Cloneflags &^= unix.CLONE_NEWPID
@@ -397,7 +408,9 @@ func (s *starter) watch() {
 			s.mu.Unlock()
 		}
 	}
-	_ = s.kill() // the socket is closed: init is going or gone
+	if !s.plan.NoNamespaces {
+		_ = s.kill() // the socket is closed: init is going or gone
+	}
 	_ = s.cmd.Wait()
 	s.clean()
 	if failed == nil {
@@ -418,6 +431,9 @@ func (s *starter) clean() {
 		}
 		s.group.remove()
 		s.janitor.close()
+		if s.plan.NoNamespaces {
+			_ = os.RemoveAll(s.plan.Scratch.Base) // init did, unless it was killed
+		}
 		if s.ctl.f != nil {
 			s.ctl.f.Close()
 		}
@@ -489,6 +505,10 @@ func (s *starter) signal(sig syscall.Signal) error {
 }
 
 func (s *starter) kill() error {
+	if s.plan.NoNamespaces {
+		// Init must find what it started before it goes: it does when the socket ends.
+		return s.ctl.closeWrite()
+	}
 	err := s.cmd.Process.Kill() // of init: the kernel ends everything in its process namespace with it
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
@@ -497,6 +517,9 @@ func (s *starter) kill() error {
 }
 
 func (s *starter) identityNotes() []string {
+	if s.plan.NoNamespaces {
+		return nil
+	}
 	if s.plan.Mounted {
 		return []string{fmt.Sprintf("the caller is root: inside it is user %d, on the host nobody (%d)", insideID, nobody)}
 	}
