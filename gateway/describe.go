@@ -43,7 +43,7 @@ func Describe(ctx context.Context, s Server, launch func(context.Context, Server
 	if err != nil {
 		return Offer{}, fmt.Errorf("asking server %s what it offers: %w", s.Server, err)
 	}
-	o.Server, o.Launch = s.Server, s.Command
+	o.Server, o.Launch = s.Server, s.launched()
 	return o, nil
 }
 

@@ -24,6 +24,8 @@ type Server struct {
 	// Connect opens a connection to a server that runs elsewhere; ctx bounds the opening only. It is called again after the
 	// connection ended.
 	Connect func(ctx context.Context) (jsonrpc.Transport, error)
+	// URL is where a server that runs elsewhere is: part of what is pinned.
+	URL     string
 	Env     []string // NAME=value, beside the allow-listed ones of [BaseEnv]
 	PassEnv []string // names of variables of the gateway's own environment that it gets too
 	Dir     string   // working folder; "" = the gateway's

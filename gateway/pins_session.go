@@ -42,8 +42,16 @@ type book struct {
 
 func newBook(pins Pins, s Server) *book {
 	pins.AllowDrift = pins.AllowDrift || s.Trust == FirstParty
-	return &book{pins: pins, server: s.Server, launch: s.Command, first: map[PinKind]map[string]string{}, standing: map[PinKind]map[string]Standing{},
+	return &book{pins: pins, server: s.Server, launch: s.launched(), first: map[PinKind]map[string]string{}, standing: map[PinKind]map[string]Standing{},
 		read: map[PinKind]*link{}, granted: map[string]bool{}, reading: make(chan struct{}, 1)}
+}
+
+// launched is how the server is started or reached.
+func (s Server) launched() []string {
+	if s.URL != "" {
+		return []string{s.URL}
+	}
+	return s.Command
 }
 
 // withheld is one definition that a list does not show, for the first time, and why.

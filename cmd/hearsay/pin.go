@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,37 +21,53 @@ import (
 )
 
 func newPin() *cobra.Command {
-	var name, lockPath string
+	var name, lockPath, file string
 	var diff, asJSON bool
 	var env, pass []string
 	cmd := &cobra.Command{
-		Use:   "pin [flags] -- COMMAND [ARG…]",
-		Short: "Approve what an MCP server offers, as it is now, into hearsay.lock",
-		Long: `Start an MCP server, ask it for every tool, prompt and resource template, and record them in a lock file: the text, for you to
+		Use:   "pin [flags] [SERVER…] [-- COMMAND [ARG…]]",
+		Short: "Approve what MCP servers offer, as they are now, into hearsay.lock",
+		Long: `Start the servers of a file, all or those named, or the one given as a command; ask each for every tool, prompt and resource template, and record them in a lock file: the text, for you to
 read, beside a digest. From then on the gateway shows and calls only what is in the file; what differs by one byte is withheld until
-you run this command again. Look first: --diff shows what would change and writes nothing.
+you run this command again. Look first: --diff shows what would change and writes nothing. Servers of a file
+run in their sandboxes, and the lock file is the one the file names under pins.
 
 Hidden characters in a definition refuse the pin. Warnings (standard error) name tools of two servers that look alike and texts
 that speak about another server's tools. Standard output gets draft lines for the tools section of hearsay.yaml, each with its
 reason: effects and binding arguments as far as names and schemas tell them. Read them before you use them.`,
-		Example: `  hearsay pin --diff -- npx -y @modelcontextprotocol/server-memory
+		Example: `  hearsay pin -c hearsay.yaml --diff
+  hearsay pin -c hearsay.yaml files mail
+  hearsay pin --diff -- npx -y @modelcontextprotocol/server-memory
   hearsay pin -- npx -y @modelcontextprotocol/server-memory
   hearsay pin --name files -- npx -y @modelcontextprotocol/server-filesystem ~/notes > tools.yaml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError("which server? give its command after --, such as: hearsay pin -- npx -y @modelcontextprotocol/server-memory")
+			dash := cmd.ArgsLenAtDash()
+			opt := pinOptions{lockPath, diff, asJSON, nil}
+			if file != "" {
+				if dash >= 0 || name != "" || len(env)+len(pass) > 0 {
+					return usageError("-c FILE pins the servers of the file: name those, or leave -c away and give a command after --")
+				}
+				servers, err := pinFile(file, args, &opt)
+				if err != nil {
+					return err
+				}
+				return pin(cmd, servers, opt)
+			}
+			if dash != 0 || len(args) == 0 {
+				return usageError("which server? name a file with -c, or give a command after --, such as: hearsay pin -- npx -y @modelcontextprotocol/server-memory")
 			}
 			server := gateway.Server{Command: args, Env: env, PassEnv: pass}
 			if server.Server = name; name == "" {
 				server.Server = nameOf(args)
 			}
-			return pin(cmd, []gateway.Server{server}, pinOptions{lockPath, diff, asJSON})
+			return pin(cmd, []gateway.Server{server}, opt)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&name, "name", "", "what to call the server (default: from its command, as hearsay mcp does)")
-	flags.StringVar(&lockPath, "lock", "hearsay.lock", "the lock file")
+	flags.StringVarP(&file, "config", "c", "", "pin the servers of this file")
+	flags.StringVar(&lockPath, "lock", "", "the lock file (default: what the file names, otherwise hearsay.lock)")
 	flags.BoolVar(&diff, "diff", false, "show what differs from the lock file and write nothing; exit code 4 if something is withheld")
 	flags.BoolVar(&asJSON, "json", false, "print the differences as JSON")
 	flags.StringArrayVar(&env, "env", nil, "give the server NAME=value (repeatable)")
@@ -59,10 +78,43 @@ reason: effects and binding arguments as far as names and schemas tell them. Rea
 type pinOptions struct {
 	path       string
 	diff, json bool
+	launch     func(context.Context, gateway.Server) (*gateway.Process, error)
+}
+
+// pinFile returns the servers of a file that are named, all where none is, and how they are started.
+func pinFile(path string, names []string, opt *pinOptions) ([]gateway.Server, error) {
+	file, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := file.GatewayServers()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if file.Servers[name] == nil {
+			return nil, usageError("%s names no server %q; it has %s", path, name, strings.Join(file.ServerNames(), ", "))
+		}
+	}
+	if len(names) > 0 {
+		servers = slices.DeleteFunc(servers, func(s gateway.Server) bool { return !slices.Contains(names, s.Server) })
+	}
+	if opt.path == "" {
+		opt.path = file.LockPath()
+	}
+	stateDir, err := config.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	opt.launch = (&launcher{file: file, stateDir: stateDir, log: slog.New(slog.DiscardHandler)}).launch
+	return servers, nil
 }
 
 // pin describes the servers, shows what differs from the lock and, unless only that was wanted, approves it.
 func pin(cmd *cobra.Command, servers []gateway.Server, opt pinOptions) error {
+	if opt.path == "" {
+		opt.path = "hearsay.lock"
+	}
 	lock, err := config.ReadLock(opt.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		lock, err = &gateway.Lock{}, nil
@@ -78,7 +130,7 @@ func pin(cmd *cobra.Command, servers []gateway.Server, opt pinOptions) error {
 	var labels []gate.ToolLabels
 	var refused error
 	for _, server := range servers {
-		offer, err := gateway.Describe(cmd.Context(), server, nil)
+		offer, err := gateway.Describe(cmd.Context(), server, opt.launch)
 		if err != nil {
 			return err
 		}

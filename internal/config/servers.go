@@ -87,7 +87,7 @@ func (f *File) GatewayServers() ([]gateway.Server, error) {
 }
 
 func (s *Server) gateway(name string) (gateway.Server, error) {
-	g := gateway.Server{Source: gateway.Source{Server: name, SamplingTools: s.SamplingTools}, Command: s.Command, PassEnv: s.PassEnv}
+	g := gateway.Server{Source: gateway.Source{Server: name, SamplingTools: s.SamplingTools}, Command: s.Command, URL: s.URL, PassEnv: s.PassEnv}
 	switch {
 	case len(s.Command) == 0 && s.URL == "":
 		return g, errors.New("give its command or its url")
