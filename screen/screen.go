@@ -127,6 +127,7 @@ type Set struct {
 type preset struct {
 	name string
 	mode Mode
+	own  bool // one of this package
 	find func(context.Context, *subject) ([]Finding, error)
 }
 
@@ -150,7 +151,7 @@ func New(o Options) (*Set, error) {
 			return nil, fmt.Errorf("screens: passthrough %q is not a tool's name, or the beginning of one with * behind", name)
 		}
 	}
-	add := func(name string, mode, byDefault Mode, find func(context.Context, *subject) ([]Finding, error)) error {
+	add := func(own bool, name string, mode, byDefault Mode, find func(context.Context, *subject) ([]Finding, error)) error {
 		if mode == Default {
 			mode = byDefault
 		}
@@ -158,7 +159,7 @@ func New(o Options) (*Set, error) {
 			return fmt.Errorf("screens: %s has no mode %d", name, mode)
 		}
 		if mode != Off {
-			s.screens = append(s.screens, preset{name, mode, find})
+			s.screens = append(s.screens, preset{name, mode, own, find})
 		}
 		return nil
 	}
@@ -169,16 +170,16 @@ func New(o Options) (*Set, error) {
 		return nil, errors.New("screens: override_phrases has nothing to rewrite: use off, flag, refuse or halt")
 	}
 	err := errors.Join(
-		add("restates_request", o.RestatesRequest, Refusing, s.restates),
-		add("hidden_text", o.HiddenText, Rewriting, findHidden),
-		add("secrets", o.Secrets, Rewriting, findSecrets),
-		add("override_phrases", o.OverridePhrases, Flag, findOverrides),
+		add(true, "restates_request", o.RestatesRequest, Refusing, s.restates),
+		add(true, "hidden_text", o.HiddenText, Rewriting, findHidden),
+		add(true, "secrets", o.Secrets, Rewriting, findSecrets),
+		add(true, "override_phrases", o.OverridePhrases, Flag, findOverrides),
 	)
 	for _, extra := range o.Extra {
 		if extra.Name == "" || extra.Check == nil {
 			return nil, errors.New("screens: a screen of your own needs a name and a Check")
 		}
-		err = errors.Join(err, add(extra.Name, extra.Mode, Flag, func(ctx context.Context, s *subject) ([]Finding, error) {
+		err = errors.Join(err, add(false, extra.Name, extra.Mode, Flag, func(ctx context.Context, s *subject) ([]Finding, error) {
 			return extra.Check(ctx, s.Input)
 		}))
 	}
@@ -245,9 +246,24 @@ func (p preset) judge(f *Finding) Verdict {
 	return Pass
 }
 
-// guard runs one screen. A panic and running out of time are errors: the goroutine of a screen that does not stop is left behind, and
-// what it finds later is dropped.
+// inline is the size up to which a preset runs without a goroutine of its own: it takes less than a millisecond there, whatever the
+// text is made of. Screens from outside always have one.
+const inline = 1 << 10
+
+var (
+	errFailed  = errors.New("failed")
+	errTooLong = errors.New("ran out of time")
+)
+
+// guard runs one screen. A panic and running out of time are errors. The goroutine of a screen that does not stop is left behind,
+// and what it finds later is dropped.
 func (s *Set) guard(ctx context.Context, p preset, in *subject) ([]Finding, error) {
+	if p.own && len(in.Text) <= inline {
+		if ctx.Err() != nil {
+			return nil, errTooLong
+		}
+		return p.run(ctx, in)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	type answer struct {
@@ -258,27 +274,30 @@ func (s *Set) guard(ctx context.Context, p preset, in *subject) ([]Finding, erro
 	done := make(chan answer, 1)
 	own := *in
 	go func() {
-		var a answer
-		defer func() {
-			if recover() != nil { // what it says may quote the text
-				a = answer{err: errors.New("failed")}
-			}
-			done <- a
-		}()
-		a.found, a.err = p.find(ctx, &own)
-		a.seen = own.seen
-		if a.err != nil {
-			a.err = errors.New("failed")
-		}
+		found, err := p.run(ctx, &own)
+		done <- answer{found, own.seen, err}
 	}()
 	select {
 	case a := <-done:
 		if ctx.Err() != nil {
-			return nil, errors.New("ran out of time")
+			return nil, errTooLong
 		}
 		in.seen = a.seen
 		return a.found, a.err
 	case <-ctx.Done():
-		return nil, errors.New("ran out of time")
+		return nil, errTooLong
 	}
+}
+
+// run runs the screen. What a panic or an error says may quote the text, and is dropped.
+func (p preset) run(ctx context.Context, in *subject) (found []Finding, err error) {
+	defer func() {
+		if recover() != nil {
+			found, err = nil, errFailed
+		}
+	}()
+	if found, err = p.find(ctx, in); err != nil {
+		return nil, errFailed
+	}
+	return found, nil
 }
