@@ -27,10 +27,13 @@ func newPin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pin [flags] [SERVER…] [-- COMMAND [ARG…]]",
 		Short: "Approve what MCP servers offer, as they are now, into hearsay.lock",
-		Long: `Start the servers of a file, all or those named, or the one given as a command; ask each for every tool, prompt and resource template, and record them in a lock file: the text, for you to
-read, beside a digest. From then on the gateway shows and calls only what is in the file; what differs by one byte is withheld until
-you run this command again. Look first: --diff shows what would change and writes nothing. Servers of a file
-run in their sandboxes, and the lock file is the one the file names under pins.
+		Long: `Start the servers of a file, all or those named, or the one given as a command; ask each for every tool, prompt and resource
+template, and record them in a lock file: the text, for you to read, beside a digest. From then on the gateway shows and calls only
+what is in the file; what differs by one byte is withheld until you run this command again. Look first: --diff shows what would
+change and writes nothing. Servers of a file run in their sandboxes, and the lock file is the one the file names under pins.
+
+A server that npx would fetch at each start is fetched first, once, with the network and without running any install script; in its
+sandbox it then has no network but its own rules.
 
 Hidden characters in a definition refuse the pin. Warnings (standard error) name tools of two servers that look alike and texts
 that speak about another server's tools. Standard output gets draft lines for the tools section of hearsay.yaml, each with its
@@ -48,7 +51,7 @@ reason: effects and binding arguments as far as names and schemas tell them. Rea
 				if dash >= 0 || name != "" || len(env)+len(pass) > 0 {
 					return usageError("-c FILE pins the servers of the file: name those, or leave -c away and give a command after --")
 				}
-				servers, err := pinFile(file, args, &opt)
+				servers, err := pinFile(cmd, file, args, &opt)
 				if err != nil {
 					return err
 				}
@@ -67,7 +70,7 @@ reason: effects and binding arguments as far as names and schemas tell them. Rea
 	flags := cmd.Flags()
 	flags.StringVar(&name, "name", "", "what to call the server (default: from its command, as hearsay mcp does)")
 	flags.StringVarP(&file, "config", "c", "", "pin the servers of this file")
-	flags.StringVar(&lockPath, "lock", "", "the lock file (default: what the file names, otherwise hearsay.lock)")
+	flags.StringVar(&lockPath, "lock", "", "the lock file (default: what the file names, otherwise hearsay.lock beside it, or here)")
 	flags.BoolVar(&diff, "diff", false, "show what differs from the lock file and write nothing; exit code 4 if something is withheld")
 	flags.BoolVar(&asJSON, "json", false, "print the differences as JSON")
 	flags.StringArrayVar(&env, "env", nil, "give the server NAME=value (repeatable)")
@@ -82,7 +85,7 @@ type pinOptions struct {
 }
 
 // pinFile returns the servers of a file that are named, all where none is, and how they are started.
-func pinFile(path string, names []string, opt *pinOptions) ([]gateway.Server, error) {
+func pinFile(cmd *cobra.Command, path string, names []string, opt *pinOptions) ([]gateway.Server, error) {
 	file, err := config.Load(path)
 	if err != nil {
 		return nil, err
@@ -99,15 +102,38 @@ func pinFile(path string, names []string, opt *pinOptions) ([]gateway.Server, er
 	if len(names) > 0 {
 		servers = slices.DeleteFunc(servers, func(s gateway.Server) bool { return !slices.Contains(names, s.Server) })
 	}
+	if err := reach(file, servers); err != nil {
+		return nil, err
+	}
 	if opt.path == "" {
-		opt.path = file.LockPath()
+		if opt.path = file.LockPath(); opt.path == "" {
+			opt.path = filepath.Join(filepath.Dir(path), "hearsay.lock")
+		}
 	}
 	stateDir, err := config.StateDir()
 	if err != nil {
 		return nil, err
 	}
 	opt.launch = (&launcher{file: file, stateDir: stateDir, log: slog.New(slog.DiscardHandler)}).launch
-	return servers, nil
+	return servers, fetchPackages(cmd, file, servers, stateDir)
+}
+
+// fetchPackages fetches what npx would fetch at each start, for the servers that will have no network for it.
+func fetchPackages(cmd *cobra.Command, file *config.File, servers []gateway.Server, stateDir string) error {
+	for _, s := range servers {
+		pkg, ok := npxPackage(s.Command)
+		if !ok || !slices.Contains(file.Sandboxed(), s.Server) {
+			continue
+		}
+		if _, _, err := installedPackage(stateDir, pkg); err == nil {
+			continue
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: fetching %s for server %s\n", pkg.spec, s.Server)
+		if err := fetchPackage(cmd.Context(), stateDir, pkg, cmd.ErrOrStderr()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pin describes the servers, shows what differs from the lock and, unless only that was wanted, approves it.
