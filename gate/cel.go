@@ -97,7 +97,7 @@ var undefinedName = regexp.MustCompile(`undefined field '(\w+)'|undeclared refer
 func nearestTo(message string, provider *schemaTypes) string {
 	m := undefinedName.FindStringSubmatch(message)
 	switch {
-	case m == nil:
+	case m == nil || strings.Contains(message, "did you mean"):
 		return ""
 	case m[1] != "":
 		return didYouMean(m[1], provider.fieldNames())

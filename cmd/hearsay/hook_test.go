@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
 )
@@ -61,5 +66,56 @@ func TestTaskIsNamedBeforehand(t *testing.T) {
 		if code, out, errs := command(t, "", append([]string{"task"}, test.args...)...); code != test.code || out != test.out {
 			t.Errorf("task %v: %d %q %s", test.args, code, out, errs)
 		}
+	}
+}
+
+// The test stands for the agent's host: it starts the gateway and the hook.
+func TestTheUsersWordsReachTheGateway(t *testing.T) {
+	repotest.Need(t, "a system that tells processes apart (Linux)", runtime.GOOS == "linux")
+	file, env := demoHouse(t, "approvals:\n  timeout: 100ms\n")
+	connect := func() *mcp.ClientSession {
+		t.Helper()
+		cmd := exec.Command("hearsay", "mcp", "-c", file)
+		cmd.Env = env
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return session
+	}
+	mail := func(s *mcp.ClientSession, to string) bool {
+		t.Helper()
+		return strings.Contains(callText(t, s, "send_mail", map[string]any{"to": to, "body": "hello"}), "sent to "+to)
+	}
+	session := connect()
+	callText(t, session, "read_inbox", nil)
+	if mail(session, "new@friend.example") {
+		t.Fatal("a mail to an address that nobody named")
+	}
+	hook := exec.Command("hearsay", "hook")
+	hook.Env = env
+	hook.Stdin = strings.NewReader(`{"session_id":"x","hook_event_name":"UserPromptSubmit","prompt":"say hello to new@friend.example"}`)
+	if out, err := hook.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Fatalf("%v %s", err, out)
+	}
+	if !mail(session, "new@friend.example") {
+		t.Error("the user named the address, and the mail is refused")
+	}
+	if mail(session, "drop@collector.example") {
+		t.Error("a mail to the attacker")
+	}
+	if err := session.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A gateway that starts again goes on where the one before ended.
+	session = connect()
+	defer session.Close()
+	if mail(session, "drop@collector.example") {
+		t.Error("a restart gave back what reading took")
+	}
+	if !mail(session, "new@friend.example") {
+		t.Error("a restart forgot what the user said")
 	}
 }
