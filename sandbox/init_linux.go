@@ -106,6 +106,7 @@ type initer struct {
 	inside map[string]string // namespaces
 	pty    *os.File          // the command's side
 	target int
+	guard  *guardWatch // nil without a mount namespace
 }
 
 // run is the order of a start. It returns only with an error; otherwise the process ends in it.
@@ -160,6 +161,9 @@ func (in *initer) run() (err error) {
 		fds = append(fds, outer)
 		r.Terminal = true
 	}
+	if in.guard, err = newGuardWatch(); err != nil {
+		return layerError("files", err)
+	}
 	if r.Report, err = in.confine(); err != nil {
 		return err
 	}
@@ -190,6 +194,13 @@ func (in *initer) serve(r ready, fds []int) error {
 		return layerError("start", err)
 	}
 	go in.obey()
+	if in.guard != nil {
+		go func() {
+			err := in.guard.wait()
+			_ = in.ctl.send(message{Failed: describe(layerError("files", err))})
+			in.end(exitInit)
+		}()
+	}
 	return in.reap()
 }
 

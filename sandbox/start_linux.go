@@ -160,6 +160,7 @@ type starter struct {
 	ended   chan struct{} // closed when init is gone and everything with it
 	mu      sync.Mutex
 	exit    *exitStatus
+	failed  error // why init ended, if it said so
 	toClose []io.Closer
 	once    sync.Once
 }
@@ -391,7 +392,6 @@ func (p *Process) closeWayOut() {
 
 // watch reads what init says until it is gone, and then reaps it. It owns the end of the sandbox.
 func (s *starter) watch() {
-	var failed error
 	for {
 		m, _, err := s.ctl.receive()
 		if err != nil {
@@ -401,7 +401,9 @@ func (s *starter) watch() {
 		case m.Running:
 			s.running <- nil
 		case m.Failed != nil:
-			failed = withRemedy(m.Failed.error())
+			s.mu.Lock()
+			s.failed = withRemedy(m.Failed.error())
+			s.mu.Unlock()
 		case m.Exit != nil:
 			s.mu.Lock()
 			s.exit = m.Exit
@@ -413,8 +415,9 @@ func (s *starter) watch() {
 	}
 	_ = s.cmd.Wait()
 	s.clean()
-	if failed == nil {
-		failed = ErrGone
+	failed := ErrGone
+	if s.failed != nil {
+		failed = s.failed
 	}
 	select {
 	case s.running <- failed:
@@ -489,6 +492,9 @@ func (s *starter) wait() (Exit, error) {
 	if s.exit == nil {
 		if err := s.ctx.Err(); err != nil {
 			return Exit{}, fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		if s.failed != nil {
+			return Exit{}, fmt.Errorf("%w: %w", ErrGone, s.failed)
 		}
 		return Exit{}, ErrGone
 	}

@@ -1,0 +1,153 @@
+//go:build real && linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
+)
+
+func git(t *testing.T, args ...string) string {
+	t.Helper()
+	_, err := exec.LookPath("git")
+	repotest.Need(t, "git", err == nil)
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@a.test"}, args...)...)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+const identity = `git config --global user.name a; git config --global user.email a@a.test; `
+
+// A linked work tree: its own index and branch can be written, what the main work tree would run cannot.
+func TestLinkedWorkTree(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	main, tree := filepath.Join(base, "main"), filepath.Join(base, "tree")
+	git(t, "init", "-q", main)
+	git(t, "-C", main, "commit", "-q", "--allow-empty", "-m", "first")
+	git(t, "-C", main, "worktree", "add", "-q", "-b", "side", tree)
+	script := identity + `git status --short && echo text >new && git add new && git commit -qm inside && git log -1 --format=%s
+		for f in hooks/x config info/attributes commondir worktrees/other/x worktrees/tree/commondir worktrees/tree/gitdir; do echo x 2>/dev/null >` + main + `/.git/$f && echo "wrote $f"; done
+		echo 'gitdir: /elsewhere' 2>/dev/null >.git && echo "wrote .git"
+		ls ` + main + ` 2>&1 | grep -v '^ls:'; exit 0`
+	out, exit := output(t, Spec{Args: []string{"sh", "-c", script}, Preset: ProjectRW, Project: tree})
+	if exit.Status() != 0 || !strings.Contains(out, "inside\n") || strings.Contains(out, "wrote") {
+		t.Errorf("%v\n%s", exit, out)
+	}
+	if got := git(t, "-C", main, "log", "-1", "--format=%s", "side"); got != "inside\n" {
+		t.Errorf("the commit did not arrive: %q", got)
+	}
+	out, _ = output(t, Spec{Args: []string{"sh", "-c", "git log -1 --format=%s; git commit --allow-empty -qm no 2>/dev/null && echo wrote; exit 0"}, Preset: ProjectRO, Project: tree})
+	if !strings.Contains(out, "inside\n") || strings.Contains(out, "wrote") {
+		t.Errorf("read-only: %s", out)
+	}
+}
+
+// A pointer that was changed to lead elsewhere stops the start: following it would open that place.
+func TestTamperedWorkTreePointer(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	main, tree := filepath.Join(base, "main"), filepath.Join(base, "tree")
+	git(t, "init", "-q", main)
+	git(t, "-C", main, "commit", "-q", "--allow-empty", "-m", "first")
+	git(t, "-C", main, "worktree", "add", "-q", "-b", "side", tree)
+	keys := filepath.Join(base, "home/.ssh")
+	put(t, filepath.Join(keys, "id"), "secret")
+	fake := filepath.Join(base, "home/.git/worktrees/x") // looks like one, and points to another
+	put(t, filepath.Join(fake, "gitdir"), filepath.Join(main, ".git")+"\n")
+	put(t, filepath.Join(fake, "commondir"), "../..\n")
+	for _, to := range []string{keys, filepath.Join(base, "home"), fake, filepath.Join(base, "nothing"), "", main + "/.git"} {
+		put(t, filepath.Join(tree, ".git"), "gitdir: "+to+"\n")
+		if _, err := Start(t.Context(), Spec{Args: []string{"true"}, Preset: ProjectRW, Project: tree}); err == nil || !strings.Contains(err.Error(), "work tree") {
+			t.Errorf("pointer to %q: %v", to, err)
+		}
+	}
+}
+
+// What is protected stays so when somebody outside replaces it: the sandbox ends, as the kernel takes the cover off.
+func TestReplacedOutside(t *testing.T) {
+	dir := folder(t, os.Geteuid())
+	put(t, filepath.Join(dir, ".git/config"), "[core]\n")
+	put(t, filepath.Join(dir, ".git/new"), "[core]\n\tbare = false\n")
+	p := begin(t, Spec{Args: []string{"sh", "-c", "echo ready; while :; do echo evil 2>/dev/null >>.git/config; done"}, Preset: ProjectRW, Project: dir})
+	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil {
+		t.Fatalf("%q %v", line, err)
+	}
+	must(t, os.Rename(filepath.Join(dir, ".git/new"), filepath.Join(dir, ".git/config")))
+	_, err := p.Wait()
+	var le *LayerError
+	if !errors.Is(err, ErrGone) || !errors.As(err, &le) || !strings.Contains(le.Error(), ".git/config") {
+		t.Errorf("Wait gives %v", err)
+	}
+}
+
+// Names that are absent are held for the run; what somebody outside puts into them stays.
+func TestHeldNames(t *testing.T) {
+	dir := folder(t, os.Geteuid())
+	put(t, filepath.Join(dir, "file"), "text")
+	p := begin(t, Spec{Args: []string{"sh", "-c", `echo ready; read x; cat .claude/settings.json; git init -q . 2>/dev/null && echo "made a repository"; echo {} 2>/dev/null >.mcp.json && echo "wrote"; exit 0`}, Preset: ProjectRW, Project: dir})
+	out := bufio.NewReader(p.Stdout)
+	if line, err := out.ReadString('\n'); err != nil {
+		t.Fatalf("%q %v", line, err)
+	}
+	put(t, filepath.Join(dir, ".claude/settings.json"), "from outside\n")
+	must(t, p.Stdin.Close())
+	var rest strings.Builder
+	if _, err := out.WriteTo(&rest); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if rest.String() != "from outside\n" {
+		t.Errorf("inside: %q", rest.String())
+	}
+	var names []string
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := fmt.Sprint(names); got != "[.claude file]" {
+		t.Errorf("left on the host: %s", got)
+	}
+}
+
+// Hidden paths that are links, that are absent, and that are below a listed home.
+func TestHiddenPaths(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	home := filepath.Join(base, "home")
+	t.Setenv("HOME", home)
+	put(t, filepath.Join(home, ".ssh/id"), "secret")
+	put(t, filepath.Join(home, ".netrc"), "secret")
+	put(t, filepath.Join(home, "store/aws/credentials"), "secret")
+	put(t, filepath.Join(home, "notes"), "notes")
+	put(t, filepath.Join(home, ".config/gh/hosts.yml"), "secret")
+	must(t, os.Symlink("store/aws", filepath.Join(home, ".aws")))
+	script := `cd ` + home + `; cat notes .ssh/id .netrc .aws/credentials store/aws/credentials .config/gh/hosts.yml 2>&1
+		echo x >.ssh/new && echo wrote; echo x >.netrc && echo wrote; ls .ssh && echo listed; exit 0`
+	for _, spec := range []Spec{{Read: []string{home}}, {Preset: ProjectRW, Project: home}} {
+		spec.Args = []string{"sh", "-c", script}
+		out, exit := output(t, spec)
+		if exit.Status() != 0 || !strings.Contains(out, "notes") || strings.Contains(out, "secret\n") || strings.Contains(out, "secretcat") || strings.Contains(out, "wrote") || strings.Contains(out, "listed") {
+			t.Errorf("preset %s: %v\n%s", spec.Preset, exit, out)
+		}
+		if n := strings.Count(out, "secret"); n != 0 {
+			t.Errorf("preset %s: a secret was shown %d times", spec.Preset, n)
+		}
+	}
+	// A hidden folder with a listed one inside is a contradiction that nobody should have to guess about.
+	if _, err := Start(t.Context(), Spec{Args: []string{"true"}, Read: []string{filepath.Join(home, ".ssh/id")}}); err == nil || !strings.Contains(err.Error(), "hidden") {
+		t.Errorf("a listed file in a hidden folder: %v", err)
+	}
+}
