@@ -32,6 +32,10 @@ func preflight(spec *Spec) error {
 			Remedy: "Use a kernel from 5.13 on and add landlock to lsm= on its command line, or run with --weaker=" + string(NoLandlock)}
 	}
 	if _, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}); errors.Is(err, unix.ENOSYS) {
+		if st, serr := threadStatus(); serr == nil && st["Seccomp"] == "2" {
+			return &LayerError{Layer: "namespaces", Err: errors.New("this process runs under a filter that refuses what a sandbox is made of: it is in a sandbox or a container already"),
+				Remedy: "Start it outside, or " + withoutNamespaces}
+		}
 		return &LayerError{Layer: "files", Err: fmt.Errorf("this kernel (%s) has no openat2", kernelRelease()), Remedy: "Use a kernel from 5.13 on"}
 	}
 	return nil

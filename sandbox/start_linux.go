@@ -276,7 +276,6 @@ func (s *starter) launch(stdio []*os.File) error {
 	if s.plan.NoNamespaces {
 		s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := s.cmd.Start(); err != nil {
-			s.cmd = nil
 			return fmt.Errorf("sandbox: starting init: %w", err)
 		}
 		return nil
@@ -304,7 +303,6 @@ func (s *starter) launch(stdio []*os.File) error {
 	}
 	s.cmd.SysProcAttr = attr
 	if err := s.cmd.Start(); err != nil {
-		s.cmd = nil
 		return explainClone(err)
 	}
 	return nil
@@ -445,7 +443,7 @@ func (s *starter) clean() {
 
 // abort undoes a start that did not come to a Process.
 func (s *starter) abort() {
-	if s.cmd != nil {
+	if s.cmd != nil && s.cmd.Process != nil {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 	}

@@ -1,0 +1,77 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What may be listed: no root, nothing of the sandbox's own, nothing that is neither file nor folder.
+func TestListedPathsRefused(t *testing.T) {
+	dir := t.TempDir()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Symlink("/", filepath.Join(dir, "everything")))
+	must(os.Symlink("/proc/self", filepath.Join(dir, "procs")))
+	for path, want := range map[string]string{
+		"/": "whole file system", dir + "/everything": "whole file system", "/proc": "sandbox's own", dir + "/procs": "sandbox's own", "/sys/kernel": "sandbox's own",
+		"/dev/null": "sandbox's own", dir + "/../../../..": "whole file system", dir + "/nothing": "no such file",
+	} {
+		if _, err := newView(&Spec{Args: []string{"x"}, Read: []string{path}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+// A deeper mount comes after what it lies in, a cover after the pin at the same place.
+func TestViewOrder(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", filepath.Join(dir, "home"))
+	for _, d := range []string{"p/.git/hooks", "p/.git/info", "p/a/b/secret"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project := filepath.Join(dir, "p")
+	v, err := newView(&Spec{Args: []string{"x"}, Preset: ProjectRW, Project: project, Hide: []string{filepath.Join(project, "a/b/secret")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string, a access) int {
+		return slices.IndexFunc(v.entries, func(e entry) bool { return e.Target == filepath.Join(project, path) && e.Access == a })
+	}
+	for _, chain := range [][]int{
+		{at("", writable), at(".git", pinned), at(".git/hooks", protected)},
+		{at("", writable), at("a", pinned), at("a/b", pinned), at("a/b/secret", hidden)},
+	} {
+		if slices.Contains(chain, -1) || !slices.IsSorted(chain) {
+			t.Errorf("order %v in %+v", chain, v.entries)
+		}
+	}
+	for _, h := range v.holds {
+		if !within(h.Path, project) {
+			t.Errorf("a hold outside of the project: %s", h.Path)
+		}
+	}
+	if len(v.holds) == 0 {
+		t.Error("nothing is held")
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for _, r := range []struct {
+		path, root string
+		want       bool
+	}{{"/a/b", "/a", true}, {"/a", "/a", true}, {"/ab", "/a", false}, {"/", "/a", false}, {"/a", "/", true}} {
+		if within(r.path, r.root) != r.want {
+			t.Errorf("within(%q, %q) is not %v", r.path, r.root, r.want)
+		}
+	}
+}
