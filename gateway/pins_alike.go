@@ -15,22 +15,17 @@ import (
 // Warnings says what a person should look at before approving: tools of two servers whose names look alike, descriptions that
 // speak about another server's tools, and shouting that tells the model what to do first. None of them refuses a pin.
 func (l *Lock) Warnings() []string {
-	type named struct{ server, tool string }
 	var warnings []string
-	byLook := map[string][]named{}
-	for _, server := range slices.Sorted(maps.Keys(l.Servers)) {
-		for _, tool := range slices.Sorted(maps.Keys(l.Servers[server].Definitions[PinTool])) {
-			look := skeleton(tool)
-			for _, other := range byLook[look] {
-				switch {
-				case other.tool == tool:
-					warnings = append(warnings, fmt.Sprintf("servers %s and %s both have a tool %s", other.server, server, Quote(tool)))
-				default:
-					warnings = append(warnings, fmt.Sprintf("the tool %s of server %s looks like %s of server %s", Quote(tool), server, Quote(other.tool), other.server))
-				}
-			}
-			byLook[look] = append(byLook[look], named{server, tool})
+	names := map[string][]string{}
+	for server, pins := range l.Servers {
+		names[server] = slices.Sorted(maps.Keys(pins.Definitions[PinTool]))
+	}
+	for _, pair := range lookAlikes(names) {
+		if pair[0].tool == pair[1].tool {
+			warnings = append(warnings, fmt.Sprintf("servers %s and %s both have a tool %s", pair[0].server, pair[1].server, Quote(pair[0].tool)))
+			continue
 		}
+		warnings = append(warnings, fmt.Sprintf("the tool %s of server %s looks like %s of server %s", Quote(pair[1].tool), pair[1].server, Quote(pair[0].tool), pair[0].server))
 	}
 	for _, server := range slices.Sorted(maps.Keys(l.Servers)) {
 		for _, kind := range pinKinds {
@@ -43,6 +38,25 @@ func (l *Lock) Warnings() []string {
 		}
 	}
 	return warnings
+}
+
+// named is a tool of a server.
+type named struct{ server, tool string }
+
+// lookAlikes pairs the tools that a reader could take for each other, those of one server too.
+func lookAlikes(tools map[string][]string) [][2]named {
+	var pairs [][2]named
+	byLook := map[string][]named{}
+	for _, server := range slices.Sorted(maps.Keys(tools)) {
+		for _, tool := range tools[server] {
+			look := skeleton(tool)
+			for _, other := range byLook[look] {
+				pairs = append(pairs, [2]named{other, {server, tool}})
+			}
+			byLook[look] = append(byLook[look], named{server, tool})
+		}
+	}
+	return pairs
 }
 
 // spokenOf lists the tools of other servers that a definition names. One server's text is no place for rules about another's tools.

@@ -283,8 +283,11 @@ func (up *upstream) askAbout(w withheld) bool {
 	up.s.mu.Lock()
 	told := !up.s.modern
 	up.s.mu.Unlock()
-	if told && w.kind != PinTemplate {
-		up.s.client.Notify(up.s.ctx, "notifications/"+w.kind.section()+"/list_changed", strictjson.Value{})
+	if changed := "notifications/" + w.kind.section() + "/list_changed"; w.kind != PinTemplate {
+		up.s.stale(up, changed)
+		if told {
+			up.s.client.Notify(up.s.ctx, changed, strictjson.Value{})
+		}
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -19,6 +20,17 @@ type several struct {
 	mu     sync.Mutex
 	shelf  map[*upstream]map[string]*shelf // what each server offers, by the method that lists it
 	owners map[string]map[*upstream]bool   // who offered or mentioned a resource, by its URI
+	warned map[[2]named]bool               // look-alikes that were logged
+}
+
+// warn logs, once each, tools of two servers whose names differ and look alike. The caller holds mu.
+func (v *several) warn(log *slog.Logger, names map[string][]string) {
+	for _, pair := range lookAlikes(names) {
+		if pair[0].server != pair[1].server && pair[0].tool != pair[1].tool && !v.warned[pair] && len(v.warned) < maxRemembered {
+			v.warned[pair] = true
+			log.Warn("tools of two servers look alike", "one", join(pair[0].server, pair[0].tool), "other", join(pair[1].server, pair[1].tool))
+		}
+	}
 }
 
 // shelf is one list of one server, treated, in the server's own names.
@@ -29,7 +41,7 @@ type shelf struct {
 }
 
 func newSeveral() *several {
-	return &several{shelf: map[*upstream]map[string]*shelf{}, owners: map[string]map[*upstream]bool{}}
+	return &several{shelf: map[*upstream]map[string]*shelf{}, owners: map[string]map[*upstream]bool{}, warned: map[[2]named]bool{}}
 }
 
 // lists are the requests that all servers answer together, and the member their entries are in.
@@ -149,6 +161,15 @@ func (s *session) list(f *flight) strictjson.Value {
 			}
 			offers[key] = append(offers[key], offer{up, entry})
 		}
+	}
+	if f.Method == "tools/list" {
+		names := map[string][]string{}
+		for _, key := range order {
+			for _, o := range offers[key] {
+				names[o.up.name()] = append(names[o.up.name()], o.entry.Get("name").Str())
+			}
+		}
+		s.several.warn(s.log, names)
 	}
 	var entries []strictjson.Value
 	for _, key := range order {
