@@ -91,18 +91,15 @@ func atColumn(src Source, e *cel.Error) string {
 	return ""
 }
 
-var undefinedName = regexp.MustCompile(`undefined field '(\w+)'|undeclared reference to '(\w+)'`)
+var undefinedField = regexp.MustCompile(`undefined field '(\w+)'`)
 
-// nearestTo finds the name a compiler's message is about and proposes the nearest that exists.
+// nearestTo proposes the argument nearest to one that a message says there is none of. CEL itself does so for other names.
 func nearestTo(message string, provider *schemaTypes) string {
-	m := undefinedName.FindStringSubmatch(message)
-	switch {
-	case m == nil || strings.Contains(message, "did you mean"):
+	m := undefinedField.FindStringSubmatch(message)
+	if m == nil || strings.Contains(message, "did you mean") {
 		return ""
-	case m[1] != "":
-		return didYouMean(m[1], provider.fieldNames())
 	}
-	return didYouMean(m[2], []string{"server", "tool", "effects", "args", "session", "principal", "grounded", "host", "within"})
+	return didYouMean(m[1], provider.fieldNames())
 }
 
 // errUndecided says that a condition gave neither true nor false.

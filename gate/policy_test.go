@@ -343,7 +343,7 @@ func TestRulesThatDoNotLoad(t *testing.T) {
 		"command quote":                       {allow("os.run(echo 'a*)"), "a quote is not closed"},
 		"condition unknown":                   {rule(Allow, "docs.search", "args.qery == 'x'"), `line 8: docs.search: condition: undefined field 'qery'; did you mean "query"?`},
 		"condition unknown name":              {rule(Allow, "docs.search", "arg.query == 'x'"), `did you mean 'args'?`},
-		"condition unknown function":          {rule(Allow, "docs.search", "hots(args.query) == 'x'"), `did you mean "host"?`},
+		"condition unknown function":          {rule(Allow, "docs.search", "hots(args.query) == 'x'"), `did you mean 'host'?`},
 		"condition wrong type":                {rule(Allow, "docs.search", "args.limit == 'x'"), "no matching overload"},
 		"condition no bool":                   {rule(Allow, "docs.search", "args.query"), "it must be true or false"},
 		"condition pattern":                   {rule(Allow, "docs.search", "args.query.matches('[')"), "condition: "},
