@@ -24,7 +24,7 @@ var imports = map[string][]string{
 	"internal/strictjson": {},
 	"internal/repotest":   {},
 	"sandbox":             {},
-	"internal/approve":    {"gate", "audit"},
+	"internal/approve":    {"audit"},
 	"internal/broker":     {"egress"},
 	"egress/proxy":        {"egress", "audit", "internal/broker"},
 	"internal/jsonrpc":    {"internal/strictjson"},
