@@ -17,7 +17,7 @@ func (l *link) notification(m jsonrpc.Message) {
 		return
 	}
 	about := About{Method: m.Method, Version: s.agreed()}
-	mapped, allowed := l.addressee(m, &about)
+	to, allowed := l.addressee(m, &about)
 	if !allowed {
 		l.up.stats.Unsolicited.Add(1)
 		return
@@ -25,18 +25,24 @@ func (l *link) notification(m jsonrpc.Message) {
 	s.stale(l.up, m.Method)
 	switch m.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
-		l.changed(m, about, mapped)
+		l.changed(m, about, to)
 		return
 	}
 	if !l.news.take() {
 		s.counts.flood.Add(1)
 		return
 	}
-	l.pass(m, about, mapped)
+	l.pass(m, about, to)
+}
+
+// addressee is what a message to the client belongs to.
+type addressee struct {
+	request jsonrpc.ID                              // the open request of the client, for transports with a stream for each; zero for none
+	mapped  func(strictjson.Value) strictjson.Value // puts the client's own token or id into the params; nil where there is none
 }
 
 // pass treats a notification and sends it on.
-func (l *link) pass(m jsonrpc.Message, about About, mapped func(strictjson.Value) strictjson.Value) {
+func (l *link) pass(m jsonrpc.Message, about About, to addressee) {
 	s := l.up.s
 	t := l.up.treat.Notification(about, m.Params)
 	if s.observe(l.up, about, t, m.Params) != nil {
@@ -47,13 +53,13 @@ func (l *link) pass(m jsonrpc.Message, about About, mapped func(strictjson.Value
 		return
 	}
 	params := t.Value
-	if mapped != nil {
-		params = mapped(params)
+	if to.mapped != nil {
+		params = to.mapped(params)
 	}
 	if params.Len() == 0 && m.Params.Kind() == strictjson.KindAbsent {
 		params = strictjson.Value{}
 	}
-	s.client.Notify(s.ctx, m.Method, params)
+	s.client.Notify(jsonrpc.About(s.ctx, to.request), m.Method, params)
 }
 
 const metaSubscription = "io.modelcontextprotocol/subscriptionId"
@@ -64,14 +70,14 @@ func mapSubscription(v strictjson.Value, id jsonrpc.ID) strictjson.Value {
 
 // addressee finds what a notification belongs to, and how its token or subscription id is mapped to the client's. false: it
 // belongs to nothing that the client opened.
-func (l *link) addressee(m jsonrpc.Message, about *About) (mapped func(strictjson.Value) strictjson.Value, allowed bool) {
+func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed bool) {
 	if m.Method == "notifications/progress" {
 		token, _ := jsonrpc.NewID(m.Params.Get("progressToken"))
 		theirs := strictjson.Value{}
 		if call, ok := l.peer.Find(token); ok && call.Data != nil {
 			f := call.Data.(*flight)
 			f.alive()
-			theirs = f.progress
+			theirs, to.request = f.progress, f.ID
 			about.Name = f.Params.Get("name").Str()
 		} else {
 			l.mu.Lock()
@@ -79,36 +85,56 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (mapped func(strictjso
 			l.mu.Unlock()
 			theirs, about.Name = kept.progress, kept.tool
 		}
-		return func(v strictjson.Value) strictjson.Value { return v.With("progressToken", theirs) }, theirs.Kind() != strictjson.KindAbsent
+		to.mapped = func(v strictjson.Value) strictjson.Value { return v.With("progressToken", theirs) }
+		return to, theirs.Kind() != strictjson.KindAbsent
 	}
 	switch m.Method {
 	case "notifications/tasks/status", "notifications/tasks":
 		id := m.Params.Get("taskId").Str()
 		if about.Name, allowed = l.up.task(id); !allowed {
-			return nil, false
+			return to, false
 		}
 	case "notifications/elicitation/complete":
 		if !l.up.elicited(m.Params.Get("elicitationId").Str()) {
-			return nil, false
+			return to, false
 		}
 	}
 	sub := m.Params.Get("_meta").Get(metaSubscription)
 	if sub.Kind() == strictjson.KindAbsent {
 		l.up.s.mu.Lock()
-		defer l.up.s.mu.Unlock()
-		needs := l.up.s.modern && subscribable(m.Method)
-		return nil, !needs
+		modern := l.up.s.modern
+		l.up.s.mu.Unlock()
+		to.request = l.occasion()
+		return to, !modern || !subscribable(m.Method)
 	}
 	id, _ := jsonrpc.NewID(sub)
 	call, ok := l.peer.Find(id)
 	if !ok || call.Data == nil {
-		return nil, false
+		return to, false
 	}
 	f := call.Data.(*flight)
-	if f.listen == nil || !f.listen.allows(m) {
-		return nil, false
+	to.request, to.mapped = f.ID, func(v strictjson.Value) strictjson.Value { return mapSubscription(v, f.ID) }
+	return to, f.listen != nil && f.listen.allows(m)
+}
+
+// occasion is the request of the client that the server most likely speaks of when it does not say: the one that was made last
+// of those that do something. Zero if none is open.
+func (l *link) occasion() jsonrpc.ID {
+	var last *flight
+	for _, call := range l.peer.Calls() {
+		f, ok := call.Data.(*flight)
+		if !ok || last != nil && f.started.Before(last.started) {
+			continue
+		}
+		switch f.Method {
+		case "tools/call", "prompts/get", "resources/read", "tasks/result":
+			last = f
+		}
 	}
-	return func(v strictjson.Value) strictjson.Value { return mapSubscription(v, f.ID) }, true
+	if last == nil {
+		return jsonrpc.ID{}
+	}
+	return last.ID
 }
 
 // subscribable says which notifications come only to those who asked for them, since 2026-07-28.
@@ -170,7 +196,7 @@ func (l *link) cancelled(m jsonrpc.Message) {
 	if call, ok := l.peer.Find(id); ok && call.Data != nil {
 		if f := call.Data.(*flight); f.listen != nil {
 			call.Forget()
-			l.pass(m, About{Method: m.Method}, func(v strictjson.Value) strictjson.Value { return v.With("requestId", f.ID.Value()) })
+			l.pass(m, About{Method: m.Method}, addressee{f.ID, func(v strictjson.Value) strictjson.Value { return v.With("requestId", f.ID.Value()) }})
 			f.cancel(errCancelled{})
 			return
 		}
@@ -234,9 +260,9 @@ func (c *changes) over(key string) {
 }
 
 // changed tells the client that something changed.
-func (l *link) changed(m jsonrpc.Message, about About, mapped func(strictjson.Value) strictjson.Value) {
+func (l *link) changed(m jsonrpc.Message, about About, to addressee) {
 	key := m.Method + "\n" + m.Params.Get("uri").Str() + "\n" + string(m.Params.Get("_meta").Get(metaSubscription).Append(nil))
-	if !l.changes.tell(key, func() { l.pass(m, about, mapped) }) {
+	if !l.changes.tell(key, func() { l.pass(m, about, to) }) {
 		l.up.s.counts.flood.Add(1)
 	}
 }

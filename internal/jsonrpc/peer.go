@@ -141,6 +141,17 @@ func (p *Peer) Find(id ID) (*Call, bool) {
 	return call, ok
 }
 
+// Calls returns the open requests, in no order.
+func (p *Peer) Calls() []*Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := make([]*Call, 0, len(p.open))
+	for _, call := range p.open {
+		calls = append(calls, call)
+	}
+	return calls
+}
+
 // Send sends the request. answered is called once with the answer: a response, which may carry an error; or with a
 // [*BadMessage], when an answer came but could not be read, or [ErrClosed]. It is called by the goroutine that runs the peer,
 // and not at all after an error of Send or after [Call.Forget] returned true.
