@@ -237,6 +237,10 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, principal string)
 	}
 	s.enter()
 	defer s.leave()
+	if differs := s.paramsDiffer(r.Header, m); s.Modern() && differs != "" {
+		failure(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, differs, strictjson.Value{})
+		return
+	}
 	if m.Kind != jsonrpc.Request {
 		if err := s.accept(r.Context(), m); err != nil {
 			http.Error(w, "The session has ended.", http.StatusNotFound)

@@ -43,6 +43,7 @@ type Session struct {
 	used     time.Time
 	active   int // handlers that are at work
 	dropped  int
+	schemas  map[string]strictjson.Value // of the tools whose arguments stand in headers, by the tool
 }
 
 // exchange is one request of the client.
@@ -96,6 +97,7 @@ func (s *Session) Write(ctx context.Context, m jsonrpc.Message) error {
 			return nil // the client is gone, or cancelled it
 		}
 		m.ID = x.client
+		s.learn(m.Result)
 		m.Result = restoreSubscription(m.Result, x)
 		x.stream.add(m.Append(nil), true)
 		s.forget(x)

@@ -1,12 +1,11 @@
 // Command conformance runs the official conformance suite of MCP against the Go SDK's conformance server: directly, and through
 // the gateway, once for a server that is vouched for and once for one that is not. It prints the table of docs/gateway.md, and
-// fails when a scenario that passes directly does not pass through the gateway, unless framed.yml says that a frame is why.
+// fails when a scenario that passes directly does not pass through the gateway, unless expected.yml says why.
 //
 //	HEARSAY_NPM=…/node_modules go run ./internal/realtest/conformance
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -30,7 +29,7 @@ import (
 func main() {
 	verbose := flag.Bool("v", false, "log what the gateway does")
 	only := flag.String("scenario", "", "one scenario, with all the suite says about it")
-	expected := flag.String("expected", "internal/realtest/conformance/framed.yml", "scenarios that may fail where frames are on, and why")
+	expected := flag.String("expected", "internal/realtest/conformance/expected.yml", "scenarios that do not pass behind the gateway, and why")
 	flag.Parse()
 	if err := run(*verbose, *only, *expected); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
@@ -176,28 +175,35 @@ func summary(out []byte) map[string]string {
 
 func passed(result string) bool { return strings.HasSuffix(result, "/0") && result != "0/0" }
 
-// expectedFailures reads lines "version scenario  # why".
-func expectedFailures(path string) (map[string]string, error) {
+// expectedFailures reads lines "- version scenario way  # why".
+func expectedFailures(path string) (map[string]bool, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	allowed := map[string]string{}
-	for _, line := range bytes.Split(data, []byte("\n")) {
-		what, why, _ := strings.Cut(string(line), "#")
-		if what = strings.TrimSpace(what); what != "" {
-			allowed[strings.TrimPrefix(what, "- ")] = strings.TrimSpace(why)
+	allowed := map[string]bool{}
+	for _, line := range strings.Split(string(data), "\n") {
+		what, _, _ := strings.Cut(line, "#")
+		switch what := strings.Fields(strings.TrimPrefix(strings.TrimSpace(what), "- ")); {
+		case len(what) == 0:
+		case len(what) == 3 && (what[2] == "both" || what[2] == "framed"):
+			allowed[what[0]+" "+what[1]+" framed"] = true
+			if what[2] == "both" {
+				allowed[what[0]+" "+what[1]+" first-party"] = true
+			}
+		default:
+			return nil, fmt.Errorf("%s: %q", path, line)
 		}
 	}
 	return allowed, nil
 }
 
-func table(columns map[string]map[string]map[string]string, allowed map[string]string) error {
+func table(columns map[string]map[string]map[string]string, allowed map[string]bool) error {
 	fmt.Printf("%s, %s; checks passed/failed of the official suite against the Go SDK's conformance server\n\n", time.Now().Format("2006-01-02"), runtime.Version())
 	fmt.Println("| version | scenario | direct | behind hearsay, first-party | behind hearsay, framed |")
 	fmt.Println("|---|---|---|---|---|")
 	var wrong []string
-	used := map[string]bool{}
+	seen := map[string]bool{}
 	for _, version := range versions {
 		ways := columns[version]
 		var scenarios []string
@@ -210,20 +216,18 @@ func table(columns map[string]map[string]map[string]string, allowed map[string]s
 			if !passed(ways["direct"][name]) {
 				continue
 			}
-			if !passed(ways["first-party"][name]) {
-				wrong = append(wrong, version+" "+name+" fails behind the gateway")
-			}
-			key := version + " " + name
-			_, known := allowed[key]
-			used[key] = used[key] || known
-			if passed(ways["framed"][name]) == known {
-				wrong = append(wrong, fmt.Sprintf("%s with frames: %s, and expected to fail is %v", key, ways["framed"][name], known))
+			for _, way := range []string{"first-party", "framed"} {
+				key := version + " " + name + " " + way
+				seen[key] = true
+				if passed(ways[way][name]) == allowed[key] {
+					wrong = append(wrong, fmt.Sprintf("%s: %s; expected to fail: %v", key, ways[way][name], allowed[key]))
+				}
 			}
 		}
 	}
 	for key := range allowed {
-		if !used[key] {
-			wrong = append(wrong, key+" is expected to fail, and there is no such scenario that passes directly")
+		if !seen[key] {
+			wrong = append(wrong, key+": expected to fail, and no such scenario passes directly")
 		}
 	}
 	if wrong != nil {
