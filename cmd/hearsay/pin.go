@@ -114,6 +114,9 @@ func pinFile(cmd *cobra.Command, path string, names []string, opt *pinOptions) (
 	if err != nil {
 		return nil, err
 	}
+	if err := reach(file, servers); err != nil {
+		return nil, err
+	}
 	opt.launch = (&launcher{file: file, stateDir: stateDir, log: slog.New(slog.DiscardHandler)}).launch
 	return servers, fetchPackages(cmd, file, servers, stateDir)
 }
