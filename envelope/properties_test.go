@@ -278,6 +278,22 @@ func TestTokensAreFoundHoweverTheyAreHidden(t *testing.T) {
 			}
 		}
 	}
+	near := strings.Repeat("namzu-untruste", 100) // without a d, but for those that are not ASCII or are references
+	for _, d := range []string{"ｄ", "&#100;", "ⅾ"} {
+		if got := NeutralizeLookalikes(near + "namzu-untruste" + d + near); got != near+defanged+near {
+			t.Errorf("the look-alike with %s among near-tokens is left", d)
+		}
+	}
+	for _, d := range []string{"d", "&#100;"} { // a look-alike of just the length that is looked at, and of one byte more
+		gap := strings.Repeat(" ", MaxLookalike-len("namzu-untruste"+d))
+		if got := NeutralizeLookalikes("namzu-untruste" + gap + d); got != defanged {
+			t.Errorf("the longest look-alike with %s is left", d)
+		}
+		longer := "namzu-untruste " + gap + d
+		if got := NeutralizeLookalikes(longer); got != longer {
+			t.Errorf("a look-alike with %s that is too long is defanged", d)
+		}
+	}
 	for _, filler := range []string{"x", "漢", "z", "namz", "&", "ｎ"} {
 		for start := window - 40; start < window+40; start++ {
 			before := strings.Repeat(filler, start/len(filler))

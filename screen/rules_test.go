@@ -91,7 +91,7 @@ func TestEveryRuleIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		hit := 0
-		for range 15 {
+		for try := 0; try < 8 || hit == 0 && try < 60; try++ { // some patterns have few samples that their allow lists leave
 			var b strings.Builder
 			b.WriteString(around[rng.IntN(len(around))])
 			b.WriteString(strings.Join(r.needs, "\n") + " ")
