@@ -17,12 +17,12 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/audit"
 )
 
-// hearsayIn builds the command and gives it with a folder of the test's.
+// hearsayIn gives the command and a folder of the test's.
 func hearsayIn(t *testing.T) (bin, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	bin = filepath.Join(dir, "hearsay")
-	buildHearsay(t, bin)
+	linkHearsay(t, bin)
 	return bin, dir
 }
 
