@@ -40,7 +40,7 @@ var resultObjects = []object{
 	{name: "InputRequiredResult", fields: []field{
 		{"resultType", check, program, "resulttype", ""},
 		{"inputRequests", into, modelHuman, "InputRequests", ""},
-		{"requestState", check, program, "state", "opaque, at most 64 KiB, sent back only to the server and the request it came from"},
+		{"requestState", check, program, "state", "opaque, at most 64 KiB"},
 		{"_meta", into, program, "Meta", ""},
 	}},
 	{name: "InputRequests", fields: []field{
