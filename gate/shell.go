@@ -47,7 +47,7 @@ type hereDoc struct {
 // simple is the command being read.
 type simple struct {
 	words   []word
-	redirs  bool
+	redirs  bool // it has a redirection; behind one there is no reserved word
 	isShell bool
 }
 
@@ -128,7 +128,7 @@ func (p *shellParser) list(end byte) {
 		case p.redirection(cmd):
 		default:
 			w := p.word()
-			if len(cmd.words) == 0 && !w.quoted && w.known && p.reserved(w.text) {
+			if len(cmd.words) == 0 && !cmd.redirs && !w.quoted && w.known && p.reserved(w.text) {
 				continue
 			}
 			cmd.words = append(cmd.words, w)
@@ -185,6 +185,7 @@ func (p *shellParser) redirection(cmd *simple) bool {
 		return false
 	}
 	p.pos = at + len(op)
+	cmd.redirs = true
 	p.skipBlanks()
 	if p.pos >= len(p.src) || strings.IndexByte("\n;|&<>()", p.src[p.pos]) >= 0 {
 		p.doubt("a redirection without a target")

@@ -47,13 +47,16 @@ func (p *shellParser) word() word {
 			return w
 		case c == '\\':
 			w.quoted = true
-			p.pos++
-			if p.pos < len(p.src) {
-				if p.src[p.pos] != '\n' {
-					b.WriteByte(p.src[p.pos])
-				}
-				p.pos++
+			if p.pos++; p.pos == len(p.src) {
+				unknown("a line that goes on")
+				continue
 			}
+			if p.src[p.pos] == '\n' {
+				unknown("a word that goes on in the next line") // two characters may become one operator
+			} else {
+				b.WriteByte(p.src[p.pos])
+			}
+			p.pos++
 		case c == '\'':
 			w.quoted = true
 			end := strings.IndexByte(p.src[p.pos+1:], '\'')
@@ -164,6 +167,8 @@ func (p *shellParser) dollar(b *strings.Builder) bool {
 		next = p.src[p.pos]
 	}
 	switch {
+	case p.at("\\\n"):
+		p.doubt("a word that goes on in the next line")
 	case next == '(':
 		p.doubt("a command substitution")
 		p.pos++
