@@ -35,7 +35,7 @@ func letters(text string) (found []Finding) {
 		}
 		r, size := utf8.DecodeRuneInString(text[at:])
 		switch {
-		case disguised(r):
+		case r >= 0x250 && disguised(r):
 			if count == 0 {
 				start = at
 			}
@@ -60,15 +60,15 @@ func letters(text string) (found []Finding) {
 	return found
 }
 
-// disguised reports whether r is a Latin letter in another form: full-width, mathematical, enclosed, raised.
+// disguised reports whether r is a Latin letter in another form: full-width, mathematical, enclosed, raised, a small capital.
 func disguised(r rune) bool {
 	switch {
-	case r < 0x1D2C:
-		return false
+	case r < 0x1D00:
+		return strings.ContainsRune("ɢɪɴʀʏʙʜʟʰʲʳʷʸˡˢˣ", r)
 	case r >= 0xFF21 && r <= 0xFF3A, r >= 0xFF41 && r <= 0xFF5A,
 		r >= 0x1D400 && r <= 0x1D6A3,
 		r >= 0x249C && r <= 0x24E9, r >= 0x1F110 && r <= 0x1F189,
-		r >= 0x1D2C && r <= 0x1D6A:
+		r >= 0x1D00 && r <= 0x1D6A, r == 0xA730, r == 0xA731:
 		return true
 	case r >= 0x2102 && r <= 0x2149:
 		return unicode.IsLetter(r) && r != 0x2126 && r != 0x212A && r != 0x212B

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,17 +21,19 @@ const (
 	ruleHomoglyph = "homoglyphs"       // letters of another alphabet in a word of Latin ones
 	ruleDisguised = "disguised-letters"
 	ruleComment   = "html-comment"
-	ruleUnseen    = "html-hidden"   // an element that is not shown
-	ruleImage     = "image-address" // an image whose address carries data
-	ruleEncoded   = "encoded-text"  // base64 or hexadecimal of words
-	rulePadding   = "padding"       // blanks or empty lines that push text out of sight
+	ruleRemark    = "markdown-comment" // a link definition that defines nothing, and is not shown
+	ruleUnseen    = "html-hidden"      // an element that is not shown
+	ruleImage     = "image-address"    // an image whose address carries data
+	ruleEncoded   = "encoded-text"     // base64 or hexadecimal of words
+	ruleSpelled   = "spelled-out"      // plain letters in writing that is for others: &#105; %69 \u0069
+	rulePadding   = "padding"          // blanks or empty lines that push text out of sight
 )
 
 // findHidden is the screen hidden_text.
 func findHidden(ctx context.Context, in *subject) ([]Finding, error) {
 	v := in.see()
 	found := slices.Clone(v.hidden)
-	for _, look := range []func(string) []Finding{frames, escaped, letters, comments, unseen, images, runs} {
+	for _, look := range []func(string) []Finding{frames, escaped, letters, comments, remarks, unseen, images, runs, spelled} {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -111,12 +114,105 @@ func comments(text string) (found []Finding) {
 	}
 }
 
+// remarkForms are how a comment is written in Markdown, which has none: [//]: # (words).
+var remarkForms = []string{"]: # (", "]: #(", "]: <> (", `]: # "`, "]: # '"}
+
+func remarks(text string) (found []Finding) {
+	for _, form := range remarkForms {
+		for at := 0; ; {
+			i := strings.Index(text[at:], form)
+			if i < 0 {
+				break
+			}
+			at += i
+			line := at + len(form)
+			if end := strings.IndexByte(text[line:], '\n'); end >= 0 {
+				line += end
+			} else {
+				line = len(text)
+			}
+			if len(strings.Fields(text[at+len(form):line])) >= minComment {
+				found = append(found, Finding{Rule: ruleRemark, Start: at, End: line})
+			}
+			at = line
+		}
+	}
+	return found
+}
+
+// minSpelled is how many letters in a row are spelled out in a way that nobody needs for them.
+const minSpelled = 8
+
+// spelled finds letters of ASCII that are written as references of HTML, percent escapes or escapes of programming languages.
+func spelled(text string) (found []Finding) {
+	for at := 0; at < len(text); {
+		next := strings.IndexAny(text[at:], `&%\`)
+		if next < 0 {
+			break
+		}
+		at += next
+		start, letters := at, 0
+		var words []byte
+		for at < len(text) {
+			c, size := escapeAt(text[at:])
+			if size == 0 {
+				break
+			}
+			if isLetter(c) {
+				letters++
+			}
+			words = append(words, c)
+			at += size
+		}
+		if letters >= minSpelled {
+			found = append(found, Finding{Rule: ruleSpelled, Start: start, End: at, Hidden: envelope.NewUntrusted(string(words))})
+		}
+		if at == start {
+			at++
+		}
+	}
+	return found
+}
+
+// escapeAt reads one escape of a printable ASCII character at the start of s; size is 0 where there is none.
+func escapeAt(s string) (c byte, size int) {
+	for _, form := range [...]struct {
+		begin  string
+		digits int // exactly; 0 is up to six and a semicolon
+		base   int
+	}{{"&#x", 0, 16}, {"&#X", 0, 16}, {"&#", 0, 10}, {"%", 2, 16}, {`\u00`, 2, 16}, {`\x`, 2, 16}} {
+		rest, ok := strings.CutPrefix(s, form.begin)
+		if !ok {
+			continue
+		}
+		end := form.digits
+		if end == 0 {
+			if end = strings.IndexByte(rest[:min(len(rest), 7)], ';'); end < 0 {
+				return 0, 0
+			}
+		}
+		if len(rest) < end {
+			return 0, 0
+		}
+		n, err := strconv.ParseUint(rest[:end], form.base, 16)
+		if err != nil || n < ' ' || n > '~' {
+			return 0, 0
+		}
+		size = len(form.begin) + end
+		if form.digits == 0 {
+			size++
+		}
+		return byte(n), size
+	}
+	return 0, 0
+}
+
 // maxTag bounds an element's opening tag, in bytes.
 const maxTag = 4 << 10
 
 // unseenStyles are the ways of CSS not to show an element, without white space and in lower case. A style that begins with one of them is meant.
 var unseenStyles = []string{"display:none", "visibility:hidden", "visibility:collapse", "opacity:0", "font-size:0", "color:transparent",
-	"clip:rect(0", "clip-path:inset(100", "text-indent:-9", "left:-9", "top:-9", "max-height:0", "max-width:0", "transform:scale(0"}
+	"clip:rect(0", "clip-path:inset(100", "font-size:1px", "line-height:0", "text-indent:-9", "left:-9", "top:-9", "max-height:0", "max-width:0", "transform:scale(0"}
 
 func unseen(text string) (found []Finding) {
 	for at := 0; ; {
@@ -163,6 +259,9 @@ func hides(tag string) bool {
 		}
 		return r
 	}, style)
+	if sameColours(style) {
+		return true
+	}
 	for _, unseen := range unseenStyles {
 		for i, rest := 0, style; ; {
 			if i = strings.Index(rest, unseen); i < 0 {
@@ -182,6 +281,21 @@ func hides(tag string) bool {
 		}
 	}
 	return false
+}
+
+// sameColours reports whether a style, without white space and in lower case, has letters of the colour that is behind them.
+func sameColours(style string) bool {
+	var front, behind string
+	for _, property := range strings.FieldsFunc(style, func(r rune) bool { return r == ';' || r == '"' || r == '\'' }) {
+		name, value, _ := strings.Cut(property, ":")
+		switch strings.TrimLeft(name, "=") {
+		case "color":
+			front = value
+		case "background", "background-color":
+			behind = value
+		}
+	}
+	return front != "" && front == behind
 }
 
 // number is the number that s goes on with.
@@ -269,6 +383,7 @@ func carries(address string) bool {
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 const (
+	maxEncoded  = 64 << 10
 	minEncoded  = 24  // letters of base64 or hexadecimal that could be words: 18 or 12 bytes
 	minBlanks   = 100 // blanks in a row in front of more text. Tables have more, and then a bar
 	minNewlines = 20  // empty lines in a row
@@ -285,7 +400,7 @@ func runs(text string) (found []Finding) {
 				at++
 			}
 			if at-start >= minEncoded {
-				if words, ok := decodeWords(text[start:at]); ok {
+				if words, ok := decodeWords(text[start:min(at, start+maxEncoded)]); ok {
 					found = append(found, Finding{Rule: ruleEncoded, Start: start, End: at, Hidden: envelope.NewUntrusted(words)})
 				}
 			}
