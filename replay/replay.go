@@ -44,7 +44,8 @@ var modes = [2]string{"deny", "ask"}
 type tally struct {
 	asr, any, adaptive count
 	open, openText     count
-	utility            count
+	utility, attacked  count // without and under attack
+	static             []attack
 	asks               [4]count // by approval
 	spent              [4]count // attacks at any later moment, by approval: they can use what the person approved
 	pairs              []Pair
@@ -123,10 +124,27 @@ func (c *cell) run() error {
 	return nil
 }
 
+// through reports whether the runs of a cell go through a whole gateway. Those of policies the gateway cannot be set to (a
+// rule switched off, no gate at all) use the gate and its state alone, as does the searcher, which tries thousands of calls
+// at one moment of a session, and so do those without the user's words: plays checks that both come to the same.
+func (c *cell) through() bool { return c.policy.Name == Default().Name && c.words == "with" }
+
 // benign counts a user task that nobody attacks.
 func (c *cell) benign(w *world, task *UserTask) error {
 	for mode, t := range c.sum {
 		for _, how := range approvals {
+			if how == once && c.through() {
+				p, err := c.play(w, task, mode == 1, nil)
+				if err != nil {
+					return err
+				}
+				t.utility.hit(p.done)
+				if mode == 0 {
+					break
+				}
+				t.asks[how].add(p.asked)
+				continue
+			}
 			r, err := w.start(task, mode == 1, how)
 			if err != nil {
 				return err
@@ -158,6 +176,7 @@ func (c *cell) attacked(w *world, task *UserTask) error {
 		now := &tally{}
 		if before != nil && r.asked == 0 && at == where {
 			*now = *before // no question so far: the session is the same
+			now.attacked = count{}
 			now.pairs = slices.Clone(before.pairs)
 			for i := range now.pairs {
 				now.pairs[i].Mode = modes[mode]
@@ -166,8 +185,35 @@ func (c *cell) attacked(w *world, task *UserTask) error {
 			c.attacks(w, r, at, modes[mode], now)
 			c.searches(w, r, at, now)
 		}
+		if c.through() {
+			if err := c.plays(w, task, mode, now); err != nil {
+				return err
+			}
+		}
 		before, where = now, at
 		t.plus(now)
+	}
+	return nil
+}
+
+// plays counts the attacks that do not adapt through the gateway. That they came out as the gate alone said is checked: the
+// figures of the other policies rest on it.
+func (c *cell) plays(w *world, task *UserTask, mode int, t *tally) error {
+	k := 0
+	for i := range c.suite.Injections {
+		inj := &c.suite.Injections[i]
+		if !c.suite.visible(inj) {
+			continue
+		}
+		p, err := c.play(w, task, mode == 1, inj)
+		if err != nil {
+			return err
+		}
+		if direct := t.static[k]; p.hit.all != direct.all || !slices.Equal(p.hit.through, direct.through) {
+			return fmt.Errorf("%s on %s: the gateway let %v through, the gate %v", inj.ID, task.ID, p.hit.through, direct.through)
+		}
+		t.attacked.hit(p.done)
+		k++
 	}
 	return nil
 }
@@ -190,6 +236,7 @@ func (c *cell) attacks(w *world, r *run, at int, mode string, t *tally) {
 				}
 			}
 		}
+		t.static = append(t.static, static)
 		t.asr.hit(static.all)
 		t.any.hit(static.any)
 		t.adaptive.hit(bent.all)
@@ -268,6 +315,7 @@ func (t *tally) plus(o *tally) {
 	t.open.plus(o.open)
 	t.openText.plus(o.openText)
 	t.utility.plus(o.utility)
+	t.attacked.plus(o.attacked)
 	for i := range t.asks {
 		t.asks[i].plus(o.asks[i])
 		t.spent[i].plus(o.spent[i])
@@ -288,6 +336,9 @@ func (c *cell) figures() []Figure {
 			t.openText.share(c.figure(m, c.agent.Name, "adaptive", "open_text")),
 			t.utility.share(c.figure(m, "benign", "none", "utility")),
 		)
+		if t.attacked.n > 0 {
+			out = append(out, t.attacked.share(c.figure(m, c.agent.Name, "static", "utility_attacked")))
+		}
 		if m == "ask" {
 			for i, name := range []string{"asks", "asks_remembered", "asks_batched", "asks_capability"} {
 				out = append(out, t.asks[i].mean(c.figure(m, "benign", "none", name)))

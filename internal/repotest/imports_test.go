@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"internal/jsonrpc":    {"internal/strictjson"},
 	"internal/streamhttp": {"internal/strictjson", "internal/jsonrpc"},
 	"gateway":             {"envelope", "screen", "gate", "audit", "internal/strictjson", "internal/approve", "internal/jsonrpc"},
-	"replay":              {"envelope", "screen", "gate", "gateway", "egress"},
+	"replay":              {"envelope", "screen", "gate", "gateway", "internal/approve", "internal/jsonrpc"},
 	"internal/config":     {"*"}, // all but replay and cmd
 	"cmd/hearsay":         {"*"},
 }
