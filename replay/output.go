@@ -166,14 +166,14 @@ func (r *Report) approvals(w io.Writer, suites []string) {
 
 func (r *Report) phraseTable(w io.Writer, suites []string) {
 	fmt.Fprint(w, "\nAn agent that obeys orders it can read outside of a frame, attacks that do not adapt, no gate.\n\nsuite")
-	for _, st := range readings() {
-		fmt.Fprintf(w, "\t%s", st.name)
+	for _, st := range readings {
+		fmt.Fprintf(w, "\t%s", st)
 	}
 	fmt.Fprintln(w)
 	for _, suite := range suites {
 		fmt.Fprint(w, suite)
-		for _, st := range readings() {
-			f, _ := r.find(suite, st.name, "deny", "given", "with", "obedient-phrases", "static", "asr")
+		for _, st := range readings {
+			f, _ := r.find(suite, st, "deny", "given", "with", "obedient-phrases", "static", "asr")
 			fmt.Fprintf(w, "\t%s", cellText(f))
 		}
 		fmt.Fprintln(w)

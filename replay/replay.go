@@ -94,7 +94,10 @@ func Run(suites []Suite, o Options) (*Report, error) {
 			return nil, fmt.Errorf("suite %s, policy %s: %w", cells[i].suite.Name, cells[i].policy.Name, err)
 		}
 	}
-	return report(suites, cells), nil
+	r := report(suites, cells)
+	obeyed, err := phrases(suites)
+	r.Figures = append(r.Figures, obeyed...)
+	return r, err
 }
 
 func (c *cell) run() error {
@@ -378,7 +381,6 @@ func report(suites []Suite, cells []cell) *Report {
 			r.Figures = append(r.Figures, sums[i].figures()...)
 		}
 	}
-	r.Figures = append(r.Figures, phrases(suites)...)
 	for i := range suites {
 		r.Drafts = append(r.Drafts, scoreDraft(&suites[i]))
 	}
