@@ -48,6 +48,7 @@ type hereDoc struct {
 type simple struct {
 	words   []word
 	redirs  bool // it has a redirection; behind one there is no reserved word
+	piped   bool // it reads what the command before writes
 	isShell bool
 }
 
@@ -105,7 +106,17 @@ func (p *shellParser) list(end byte) {
 			p.finish(cmd)
 			cmd = &simple{}
 			p.hereDocs()
-		case c == ';' || c == '|' || c == '&' && !p.at("&>"):
+		case p.at("||"):
+			p.pos += 2
+			p.finish(cmd)
+			cmd = &simple{}
+		case c == '|':
+			if p.pos++; p.pos < len(p.src) && p.src[p.pos] == '&' {
+				p.pos++
+			}
+			p.finish(cmd)
+			cmd = &simple{piped: true}
+		case c == ';' || c == '&' && !p.at("&>"):
 			p.pos++
 			p.finish(cmd)
 			cmd = &simple{}
@@ -128,7 +139,7 @@ func (p *shellParser) list(end byte) {
 		case p.redirection(cmd):
 		default:
 			w := p.word()
-			if len(cmd.words) == 0 && !cmd.redirs && !w.quoted && w.known && p.reserved(w.text) {
+			if len(cmd.words) == 0 && !cmd.redirs && !w.quoted && w.known && p.reserved(w.text, cmd) {
 				continue
 			}
 			cmd.words = append(cmd.words, w)
@@ -137,9 +148,14 @@ func (p *shellParser) list(end byte) {
 }
 
 // reserved handles words that structure a script at the place of a command's name.
-func (p *shellParser) reserved(w string) bool {
+func (p *shellParser) reserved(w string, cmd *simple) bool {
 	switch w {
-	case "{", "}", "!", "time":
+	case "!", "time":
+		if cmd.piped { // these stand before a whole pipeline only
+			p.doubt("a reserved word inside a pipeline")
+		}
+		return true
+	case "{", "}":
 		return true
 	case "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "coproc", "function",
 		"for", "case", "esac", "select", "in", "[[", "]]":
