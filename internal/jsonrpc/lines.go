@@ -39,13 +39,14 @@ type LineOptions struct {
 // Lines is a [Transport] of one JSON message a line, as MCP uses it on stdio. It accepts CRLF, blank lines and white space
 // around a message, skips noise, and writes LF only.
 type Lines struct {
-	opt    LineOptions
-	in     *bufio.Reader
-	inc    io.Closer
-	out    io.WriteCloser
-	now    func([]byte) int // writes what needs no waiting, and tells how much that was
-	ready  []Message        // the rest of a batch
-	broken error            // why reading ended, once it did
+	opt     LineOptions
+	in      *bufio.Reader
+	inc     io.Closer
+	out     io.WriteCloser
+	now     func([]byte) int // writes what needs no waiting, and tells how much that was
+	ready   []Message        // the rest of a batch
+	broken  error            // why reading ended, once it did
+	skipped int              // bytes read of a line that was reported as too long before its end; 0 = none is
 
 	mu      sync.Mutex
 	busy    bool // the goroutine writes
@@ -159,12 +160,19 @@ func (l *Lines) decode(text string) (Message, *BadMessage) {
 	return Message{}, nil
 }
 
+// endless is how many times the bound a line may be long before it is taken for one without end. Up to there it is skipped;
+// beyond, what follows could not be told from it.
+const endless = 4
+
 // line reads one line without its end. Of a line over the bound it returns head and tail, and strictjson.ErrTooLarge. The last line may
 // lack its end: it is returned, and the error with the next call.
 func (l *Lines) line() (string, error) {
 	limit := l.opt.JSON.MaxBytes
 	if limit == 0 {
 		limit = strictjson.DefaultMaxBytes
+	}
+	if err := l.skip(limit); err != nil {
+		return "", err
 	}
 	part, err := l.in.ReadSlice('\n')
 	if err == nil {
@@ -175,12 +183,19 @@ func (l *Lines) line() (string, error) {
 	var head, tail []byte
 	for {
 		size += len(part)
+		if size > endless*limit {
+			return "", ErrEndless
+		}
 		if !over && size > limit+2 { // the line's end does not count
 			over = true
 			for _, p := range parts {
 				head = append(head, p[:min(len(p), keepHead-len(head))]...)
 			}
 			parts = nil
+			if errors.Is(err, bufio.ErrBufferFull) && len(guess(string(head), nil).IDs) > 0 {
+				l.skipped = size // whoever waits for it need not wait for its end
+				return string(head), strictjson.ErrTooLarge
+			}
 		}
 		if over {
 			head = append(head, part[:min(len(part), keepHead-len(head))]...)
@@ -212,6 +227,22 @@ func (l *Lines) line() (string, error) {
 		return text, nil
 	}
 	return text, err
+}
+
+// skip reads on to the end of a line whose head was reported as too long.
+func (l *Lines) skip(limit int) error {
+	for l.skipped > 0 {
+		part, err := l.in.ReadSlice('\n')
+		switch l.skipped += len(part); {
+		case l.skipped > endless*limit:
+			return ErrEndless
+		case err == nil:
+			l.skipped = 0
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+	return nil
 }
 
 // Write hands over a message. Where nothing else is under way, what the stream takes without waiting is written at once; the

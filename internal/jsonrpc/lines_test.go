@@ -219,3 +219,42 @@ func FuzzLines(f *testing.F) {
 		t.Fatal("reading does not end")
 	})
 }
+
+// Whoever waits for an answer that is too long is told when that is known, not when the line ends.
+func TestALineTooLongIsReportedBeforeItsEnd(t *testing.T) {
+	in, out := io.Pipe()
+	defer out.Close()
+	go func() {
+		io.WriteString(out, `{"jsonrpc":"2.0","id":2,"result":"`+strings.Repeat("x", 200<<10))
+		<-t.Context().Done()
+	}()
+	l := NewLines(in, nopCloser{io.Discard}, LineOptions{JSON: strictjson.Limits{MaxBytes: 100 << 10}})
+	defer l.Close()
+	var bad *BadMessage
+	if _, err := l.Read(t.Context()); !errors.As(err, &bad) || len(bad.IDs) != 1 || bad.IDs[0].Key() != "2" {
+		t.Errorf("%v", err)
+	}
+	go io.WriteString(out, "yyy\"}\n"+`{"jsonrpc":"2.0","id":3,"result":{}}`+"\n")
+	if m, err := l.Read(t.Context()); err != nil || m.ID.Key() != "3" {
+		t.Errorf("%v, %v", m, err)
+	}
+}
+
+func TestALineWithoutEndEndsTheConnection(t *testing.T) {
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+	in := ping + `{"jsonrpc":"2.0","id":2,"result":"` + strings.Repeat("x", 500<<10) + "\"}\n" + ping
+	l := NewLines(io.NopCloser(strings.NewReader(in)), nopCloser{io.Discard}, LineOptions{JSON: strictjson.Limits{MaxBytes: 100 << 10}})
+	defer l.Close()
+	if m, err := l.Read(t.Context()); err != nil || m.Method != "ping" {
+		t.Fatal(m, err)
+	}
+	var bad *BadMessage
+	if _, err := l.Read(t.Context()); !errors.As(err, &bad) || bad.IDs[0].Key() != "2" {
+		t.Errorf("%v", err)
+	}
+	for range 2 {
+		if m, err := l.Read(t.Context()); !errors.Is(err, ErrEndless) {
+			t.Errorf("%v, %v", m, err)
+		}
+	}
+}

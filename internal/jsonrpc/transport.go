@@ -21,6 +21,9 @@ type Transport interface {
 // ErrClosed says that the transport, or the peer on it, has ended.
 var ErrClosed = errors.New("the connection is closed")
 
+// ErrEndless says that the other side wrote a line without end.
+var ErrEndless = errors.New("a line that does not end")
+
 // ErrStuck says that the other side stopped reading.
 var ErrStuck = errors.New("the other side does not read what it is sent")
 
