@@ -49,26 +49,42 @@ func KeepWords(dir string, pid int, text string) error {
 	if len(text) > gate.MaxWords {
 		return fmt.Errorf("keeping the user's words: more than %d bytes", gate.MaxWords)
 	}
-	hosts, err := Ancestors(pid, maxAncestors)
-	if err != nil {
-		return fmt.Errorf("keeping the user's words: %w", err)
-	}
-	if len(hosts) == 0 {
-		return errors.New("keeping the user's words: no process above this one runs an agent")
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "journals"), 0o700); err != nil {
-		return fmt.Errorf("keeping the user's words: %w", err)
-	}
 	if text == "" {
 		return nil
 	}
-	line, err := json.Marshal(entry{Said: text})
-	if err != nil {
+	if err := tell(dir, pid, entry{Said: text}); err != nil {
 		return fmt.Errorf("keeping the user's words: %w", err)
+	}
+	return nil
+}
+
+// KeepRead tells the gateways that the same process runs of untrusted content that none of them has seen, such as that of
+// a conversation taken up again.
+func KeepRead(dir string, pid int, source string) error {
+	if err := tell(dir, pid, entry{Read: source}); err != nil {
+		return fmt.Errorf("telling what was read: %w", err)
+	}
+	return nil
+}
+
+func tell(dir string, pid int, e entry) error {
+	hosts, err := Ancestors(pid, maxAncestors)
+	if err != nil {
+		return err
+	}
+	if len(hosts) == 0 {
+		return errors.New("no process above this one runs an agent")
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "journals"), 0o700); err != nil {
+		return err
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
 	}
 	for _, h := range hosts {
 		if err := appendLine(journalPath(dir, h), append(line, '\n')); err != nil {
-			return fmt.Errorf("keeping the user's words: %w", err)
+			return err
 		}
 	}
 	return nil

@@ -173,6 +173,9 @@ func TestHeldBackWords(t *testing.T) {
 	if err := KeepWords(dir, -1, "a"); err == nil {
 		t.Error("words of no process")
 	}
+	if err := KeepRead(dir, -1, "a"); err == nil {
+		t.Error("read by no process")
+	}
 	path := filepath.Join(t.TempDir(), "full")
 	if err := os.WriteFile(path, make([]byte, maxJournal), 0o600); err != nil {
 		t.Fatal(err)

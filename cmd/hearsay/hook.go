@@ -19,19 +19,22 @@ func newHook() *cobra.Command {
 	return &cobra.Command{
 		Use:   "hook",
 		Short: "Hear what the user says, as a hook of the agent's host",
-		Long: `Read a UserPromptSubmit event of Claude Code on standard input and keep the prompt as the user's words: what it names may be
-acted on after untrusted content was read. The words reach the gateways that the same host process runs, and no others;
-the session id in the event is not used. Nothing is printed, because a host may give the agent what a hook prints.
+		Long: `Read an event of Claude Code on standard input. Of UserPromptSubmit the prompt is kept as the user's words: what it names may be
+acted on after untrusted content was read. Of SessionStart it is noted when a conversation is taken up again: it may hold
+untrusted content that this gateway has not seen, so it counts as read. Both reach the gateways that the same host process
+runs, and no others; the session id in the event is not used. Nothing is printed, because a host may give the agent what a
+hook prints.
 
 In settings.json:
-  {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "hearsay hook"}]}]}}
+  {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "hearsay hook"}]}],
+             "SessionStart":     [{"hooks": [{"type": "command", "command": "hearsay hook"}]}]}}
 
 What this does not stop: an agent that runs commands as the same user outside a sandbox can call this command too, and
 then speak as the user. Run such an agent in hearsay run, or give its shell no rule.`,
 		Example: `  hearsay hook < event.json`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			prompt, err := readPrompt(cmd.InOrStdin())
+			event, err := readHookEvent(cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -39,28 +42,34 @@ then speak as the user. Run such an agent in hearsay run, or give its shell no r
 			if err != nil {
 				return err
 			}
-			return gateway.KeepWords(dir, os.Getpid(), prompt)
+			switch event.Get("hook_event_name").Str() {
+			case "UserPromptSubmit":
+				prompt := event.Get("prompt")
+				if prompt.Kind() != strictjson.KindString {
+					return errors.New("reading the hook's event: it has no prompt")
+				}
+				return gateway.KeepWords(dir, os.Getpid(), strings.TrimSpace(prompt.Str()))
+			case "SessionStart":
+				switch event.Get("source").Str() {
+				case "startup", "clear", "compact": // nothing was said before, or the gateway was there when it was
+					return nil
+				}
+				return gateway.KeepRead(dir, os.Getpid(), "a conversation taken up again")
+			}
+			return errors.New("hearsay hook hears UserPromptSubmit and SessionStart only; register it for these events")
 		},
 	}
 }
 
-// readPrompt reads the event of a hook and gives what the user said.
-func readPrompt(in io.Reader) (string, error) {
+func readHookEvent(in io.Reader) (strictjson.Value, error) {
 	const limit = 2 * gate.MaxWords // escapes may double the text; the rest of an event is small
 	data, err := io.ReadAll(io.LimitReader(in, limit+1))
 	if err != nil {
-		return "", fmt.Errorf("reading the hook's event: %w", err)
+		return strictjson.Value{}, fmt.Errorf("reading the hook's event: %w", err)
 	}
-	v, err := strictjson.Parse(data, strictjson.Limits{MaxBytes: limit})
+	event, err := strictjson.Parse(data, strictjson.Limits{MaxBytes: limit})
 	if err != nil {
-		return "", fmt.Errorf("reading the hook's event: %w", err)
+		return strictjson.Value{}, fmt.Errorf("reading the hook's event: %w", err)
 	}
-	if v.Get("hook_event_name").Str() != "UserPromptSubmit" {
-		return "", errors.New("hearsay hook hears UserPromptSubmit only; register it for that event")
-	}
-	prompt := v.Get("prompt")
-	if prompt.Kind() != strictjson.KindString {
-		return "", errors.New("reading the hook's event: it has no prompt")
-	}
-	return strings.TrimSpace(prompt.Str()), nil
+	return event, nil
 }

@@ -33,13 +33,33 @@ func TestHookKeepsThePrompt(t *testing.T) {
 		t.Errorf("%s %v", data, err)
 	}
 	for event, want := range map[string]string{
-		`{"hook_event_name":"SessionStart"}`:     "UserPromptSubmit only",
+		`{"hook_event_name":"Stop"}`:             "UserPromptSubmit and SessionStart only",
 		`{"hook_event_name":"UserPromptSubmit"}`: "no prompt",
 		`{`:                                      "reading the hook's event",
 		`{"hook_event_name":"UserPromptSubmit","prompt":"` + strings.Repeat("a", 600<<10) + `"}`: "reading the hook's event",
 	} {
 		if code, out, errs := command(t, event, "hook"); code != 1 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%.60s: %d %q %q", event, code, out, errs)
+		}
+	}
+}
+
+func TestAConversationTakenUpAgainCountsAsRead(t *testing.T) {
+	repotest.Need(t, "a system that tells processes apart (Linux)", runtime.GOOS == "linux")
+	for source, want := range map[string]bool{"startup": false, "clear": false, "compact": false, "resume": true, "": true, "new-word": true} {
+		state := t.TempDir()
+		t.Setenv("XDG_STATE_HOME", state)
+		if code, out, errs := command(t, `{"hook_event_name":"SessionStart","source":"`+source+`"}`, "hook"); code != 0 || out != "" || errs != "" {
+			t.Fatalf("%q: %d %q %q", source, code, out, errs)
+		}
+		found, err := filepath.Glob(filepath.Join(state, "hearsay", "journals", "*.jsonl"))
+		if err != nil || (len(found) > 0) != want {
+			t.Errorf("%q: %v %v", source, found, err)
+		}
+		for _, path := range found {
+			if data, err := os.ReadFile(path); err != nil || string(data) != `{"read":"a conversation taken up again"}`+"\n" {
+				t.Errorf("%s %v", data, err)
+			}
 		}
 	}
 }
