@@ -48,8 +48,9 @@ see what is hidden, not what is meant.`,
 			if err != nil {
 				return withCode(exitUsage, err)
 			}
-			s.set, s.out = set, cmd.OutOrStdout()
-			return s.run(cmd, args)
+			out := forPerson(cmd.OutOrStdout())
+			s.set, s.out = set, out
+			return errors.Join(s.run(cmd, args), out.Flush())
 		},
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "", "the configuration `FILE`, of which the section screens counts")

@@ -43,7 +43,11 @@ What comes out is untrusted as it was before. A frame proves nothing: whoever ca
 				if reason != nil {
 					return withCode(exitVerify, reason)
 				}
-				return printFrame(cmd.OutOrStdout(), label, body)
+				out := forPerson(cmd.OutOrStdout())
+				if err := printFrame(out, label, body); err != nil {
+					return fmt.Errorf("writing the frame's parts: %w", err)
+				}
+				return out.Flush()
 			}
 			read := envelope.Body
 			if exact {
