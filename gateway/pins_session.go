@@ -25,9 +25,10 @@ const maxDefinitions = 4096
 
 // book is what one session knows about the definitions of one server.
 type book struct {
-	pins   Pins
-	server string
-	launch []string
+	pins    Pins
+	server  string
+	launch  []string
+	unknown bool // the client gets members that the table lacks
 
 	mu       sync.Mutex
 	first    map[PinKind]map[string]string // the digest that was seen first in this session
@@ -42,7 +43,7 @@ type book struct {
 
 func newBook(pins Pins, s Server) *book {
 	pins.AllowDrift = pins.AllowDrift || s.Trust == FirstParty
-	return &book{pins: pins, server: s.Server, launch: s.launched(), first: map[PinKind]map[string]string{}, standing: map[PinKind]map[string]Standing{},
+	return &book{pins: pins, server: s.Server, launch: s.launched(), unknown: s.PassUnknown, first: map[PinKind]map[string]string{}, standing: map[PinKind]map[string]Standing{},
 		read: map[PinKind]*link{}, granted: map[string]bool{}, reading: make(chan struct{}, 1)}
 }
 
@@ -106,10 +107,14 @@ func (b *book) judge(kind PinKind, name string, def strictjson.Value) Standing {
 	if !b.pins.Lock.Launched(b.server, b.launch) {
 		return Changed
 	}
-	digest := Digest(def)
-	if b.granted[digest] {
+	if b.granted[Digest(def)] {
 		return Approved
 	}
+	shown := def
+	if !b.unknown {
+		shown = def.Without("_meta") // no client sees more of it than names that the table knows
+	}
+	digest := Digest(shown)
 	if b.first[kind] == nil {
 		b.first[kind] = map[string]string{}
 	}

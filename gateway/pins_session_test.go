@@ -119,6 +119,13 @@ func TestDefinitionThatChangesWithinASession(t *testing.T) {
 	if got := callTool(t, peer, "weather"); !strings.Contains(got, "default") {
 		t.Errorf("after the change back: %q", got)
 	}
+	// What no client sees may change with each list.
+	volatile := clientOf(t, Options{Servers: []Server{{Source: Source{Server: "a"}, Command: []string{"srv"}}},
+		Launch: playedServer(t, listsTools(`{"name":"v","inputSchema":{},"_meta":{"at":1}}`), listsTools(`{"name":"v","inputSchema":{},"_meta":{"at":2}}`))})
+	toolNames(t, volatile)
+	if got := toolNames(t, volatile); got != "v" {
+		t.Errorf("volatile metadata: %q", got)
+	}
 	for _, opt := range []Options{served(Pins{AllowDrift: true}, Untrusted), served(Pins{}, FirstParty)} {
 		peer := clientOf(t, opt)
 		toolNames(t, peer)
