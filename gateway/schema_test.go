@@ -411,6 +411,34 @@ func channelsDocument(seen map[*field]map[string]bool) string {
 			}
 		}
 	}
+	b.WriteString("\n## Bounds\n\n| what | at most | over it |\n|---|---|---|\n")
+	for _, bound := range []struct {
+		what string
+		max  int
+		unit string
+		over string
+	}{
+		{"a name", maxName, "bytes", "cut, or the definition withheld"},
+		{"a title, label, reason or completion", maxLine, "bytes", "cut"},
+		{"a progress, status or elicitation message", maxShort, "bytes", "cut"},
+		{"a description", maxProse, "bytes", "cut"},
+		{"values of a completion", maxValues, "", "dropped"},
+		{"a tool's schema", maxSchema, "bytes of text", "the tool withheld"},
+		{"depth of a tool's schema", maxDepth, "levels", "the tool withheld"},
+		{"an icon", maxIcon, "bytes", "dropped"},
+		{"a URI", maxURI, "bytes", "the entry withheld"},
+		{"a cursor", maxCursor, "bytes", "dropped"},
+		{"an id, a task's id", maxOpaque, "bytes", "the message refused"},
+		{"requestState", maxState, "bytes", "the message refused"},
+		{"tokens a sampling request may ask for", maxTokens, "", "lowered"},
+		{"how long a client may keep a list (ttlMs)", maxCacheMS, "ms", "lowered"},
+		{"content blocks in one list", maxBlocks, "", "withheld, a framed note says how many"},
+		{"frames in one message", maxFrames, "", "the message refused"},
+		{"the outside world in a sentence of our own", maxQuote, "characters", "cut"},
+		{"definitions of one server and kind that a session remembers", maxDefinitions, "", "withheld"},
+	} {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", bound.what, strings.TrimSpace(fmt.Sprintf("%d %s", bound.max, bound.unit)), bound.over)
+	}
 	b.WriteString("\n## Outside the schemas\n\n| where | read by | what happens |\n|---|---|---|\n")
 	for _, o := range outside {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.where, o.by, o.does)
