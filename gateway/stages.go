@@ -108,6 +108,10 @@ func (s *session) serve(f *flight) {
 			s.fail(f, up, link, f.ctx.Err())
 		}
 	})
+	if s.g.opt.Audit != nil { // what waits for the record must not hold up the server's next answer
+		treat := answered
+		answered = func(m jsonrpc.Message, err error) { go treat(m, err) }
+	}
 	if err := f.call.Send(f.ctx, f.Method, params, answered, f.Extra...); err != nil {
 		s.fail(f, up, link, err)
 	}

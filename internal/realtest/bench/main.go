@@ -37,6 +37,7 @@ func main() {
 type path struct {
 	name   string
 	before []string // what stands before the server's command
+	config string   // or the file that names the server, for all stages
 	small  *client
 	big    *client
 
@@ -71,16 +72,17 @@ func run(calls, rounds, big int, only string) error {
 		{name: "direct"},
 		{name: "bare relay", before: []string{filepath.Join(dir, "relay")}},
 		{name: "hearsay mcp", before: []string{filepath.Join(dir, "hearsay"), "mcp", "--"}},
+		{name: "hearsay mcp -c, all stages", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s.yaml")},
 	}
 	if only != "" {
 		paths = slices.DeleteFunc(paths, func(p *path) bool { return p.name != only })
 	}
 	for _, p := range paths {
-		if p.small, err = start(append(slices.Clone(p.before), everything...)); err != nil {
+		if p.small, err = p.start("everything", everything); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		defer p.small.stop()
-		if p.big, err = start(append(slices.Clone(p.before), filesystem...)); err != nil {
+		if p.big, err = p.start("filesystem", filesystem); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		defer p.big.stop()
@@ -145,6 +147,28 @@ func run(calls, rounds, big int, only string) error {
 			float64(len(p.one))/sum.Seconds(), float64(len(p.sixteen))/p.busy.Seconds(), us(p.mega, 50))
 	}
 	return nil
+}
+
+// start starts a server behind the path. With a file, its calls are judged by rules, recorded durably and screened.
+func (p *path) start(name string, server []string) (*client, error) {
+	if p.config == "" {
+		return start(append(slices.Clone(p.before), server...))
+	}
+	command, err := json.Marshal(server)
+	if err != nil {
+		return nil, err
+	}
+	file := fmt.Sprintf(p.config, name)
+	text := fmt.Sprintf(`servers: {%s: {command: %s, sandbox: off}}
+permissions: {allow: ["%s.echo", "%s.read_text_file"]}
+tools: {%s.echo: {effects: [read]}, %s.read_text_file: {effects: [read]}}
+screens: {hidden_text: rewrite, secrets: rewrite, override_phrases: flag, restates_request: flag}
+audit: {file: %s.audit}
+`, name, command, name, name, name, name, file)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return start(append(slices.Clone(p.before), file))
 }
 
 func us(all []time.Duration, percent int) string {
