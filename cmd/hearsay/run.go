@@ -42,7 +42,7 @@ other process, no network but the hosts that --allow names. What it leaves behin
 Presets: server (the default) sees no project; project-ro sees the working folder read-only; project-rw may change it, except for
 git's hooks and configuration, the configuration of agents and editors, and what shells run at their start.`,
 		Example: `  hearsay run -- sh
-  hearsay run --preset project-rw --allow modules.example.com --allow modules.example.com -- go test ./...
+  hearsay run --preset project-rw --allow modules.example.com -- go test ./...
   hearsay run --preset project-ro -- npm test
   hearsay run --read ~/notes --allow api.example.com:8443 -- ./my-server`,
 		Args: cobra.ArbitraryArgs,
