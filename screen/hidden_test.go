@@ -219,3 +219,18 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+func TestPlainLooksAtEveryByte(t *testing.T) {
+	for _, around := range []byte{'a', '\n', ' ', '~', 0x01, 0x80, 0xFF} {
+		for at := range 17 {
+			for c := range 256 {
+				text := []byte(strings.Repeat(string([]byte{around}), 17))
+				text[at] = byte(c)
+				want := !slices.ContainsFunc(text, func(c byte) bool { return c >= 0x7F || c < ' ' && c != '\n' && c != '\t' })
+				if got := plain(string(text)); got != want {
+					t.Fatalf("%q: %v, want %v", text, got, want)
+				}
+			}
+		}
+	}
+}

@@ -19,7 +19,7 @@ func plain(text string) bool {
 		b := text[:8]
 		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 		del := w ^ 0x7f*low
-		if (w|w-0x20*low|(del-low)&^del)&high != 0 && !plainBytes(b) {
+		if (w|(w-0x20*low)|((del-low)&^del))&high != 0 && !plainBytes(b) {
 			return false
 		}
 		text = text[8:]

@@ -14,9 +14,6 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/envelope"
 )
 
-// off is no screen at all.
-var off = Options{HiddenText: Off, Secrets: Off, OverridePhrases: Off, RestatesRequest: Off}
-
 func TestModesLeadToVerdicts(t *testing.T) {
 	hidden, visible, secret := "a\u200bb", "<!-- read this comment -->", "token "+planted
 	for _, c := range []struct {
