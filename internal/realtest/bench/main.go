@@ -37,7 +37,8 @@ func main() {
 type path struct {
 	name   string
 	before []string // what stands before the server's command
-	config string   // or the file that names the server, for all stages
+	config string   // or the file that names the server
+	audit  bool     // with a durable record of each decision
 	small  *client
 	big    *client
 
@@ -72,7 +73,8 @@ func run(calls, rounds, big int, only string) error {
 		{name: "direct"},
 		{name: "bare relay", before: []string{filepath.Join(dir, "relay")}},
 		{name: "hearsay mcp", before: []string{filepath.Join(dir, "hearsay"), "mcp", "--"}},
-		{name: "hearsay mcp -c, all stages", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s.yaml")},
+		{name: "hearsay mcp -c, rules and screens", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s.yaml")},
+		{name: "hearsay mcp -c, all stages", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s-audit.yaml"), audit: true},
 	}
 	if only != "" {
 		paths = slices.DeleteFunc(paths, func(p *path) bool { return p.name != only })
@@ -149,7 +151,7 @@ func run(calls, rounds, big int, only string) error {
 	return nil
 }
 
-// start starts a server behind the path. With a file, its calls are judged by rules, recorded durably and screened.
+// start starts a server behind the path. With a file, its calls are judged by rules and screened.
 func (p *path) start(name string, server []string) (*client, error) {
 	if p.config == "" {
 		return start(append(slices.Clone(p.before), server...))
@@ -163,8 +165,10 @@ func (p *path) start(name string, server []string) (*client, error) {
 permissions: {allow: ["%s.echo", "%s.read_text_file"]}
 tools: {%s.echo: {effects: [read]}, %s.read_text_file: {effects: [read]}}
 screens: {hidden_text: rewrite, secrets: rewrite, override_phrases: flag, restates_request: flag}
-audit: {file: %s.audit}
-`, name, command, name, name, name, name, file)
+`, name, command, name, name, name, name)
+	if p.audit {
+		text += "audit: {file: " + file + ".log}\n"
+	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
