@@ -92,7 +92,12 @@ func (p *Process) Wait() (Exit, error) {
 }
 
 // Signal sends sig to the command. Before Go and after the end it is an error.
-func (p *Process) Signal(sig syscall.Signal) error { return p.box.signal(sig) }
+func (p *Process) Signal(sig syscall.Signal) error {
+	if !p.started.Load() {
+		return errors.New("sandbox: the command has not been started")
+	}
+	return p.box.signal(sig)
+}
 
 // Kill ends every process inside at once.
 func (p *Process) Kill() error { return p.box.kill() }

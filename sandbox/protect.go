@@ -9,6 +9,7 @@ import (
 type guard struct {
 	path string
 	dir  bool
+	home bool   // in the caller's home only
 	hold bool   // made when absent, held for the run, and removed afterwards; see hold
 	text string // content of a held file: what its reader takes for nothing
 }
@@ -66,12 +67,13 @@ var guards = []guard{
 	{path: ".zlogout"},
 	{path: ".inputrc"},
 	{path: ".gitconfig"},
-	{path: ".config/git", dir: true},
-	{path: ".config/fish", dir: true},
-	{path: ".config/autostart", dir: true},
-	{path: ".config/systemd", dir: true},
-	{path: ".local/bin", dir: true},
-	{path: "bin", dir: true}, // guarded in a home only; see guardsOf
+	{path: ".config/git", dir: true, home: true},
+	{path: ".config/fish", dir: true, home: true},
+	{path: ".config/autostart", dir: true, home: true},
+	{path: ".config/systemd", dir: true, home: true},
+	{path: ".local/bin", dir: true, home: true},
+	{path: "bin", dir: true, home: true},
+	{path: ".ssh", dir: true, home: true, hold: true}, // hidden when it is there; a new one could hold whoever's keys
 }
 
 // guardsOf are the guards of a project or writable folder. home says that the folder is the caller's home, where more is run.
@@ -79,7 +81,7 @@ func guardsOf(home bool) []guard {
 	if home {
 		return guards
 	}
-	return slices.DeleteFunc(slices.Clone(guards), func(g guard) bool { return g.path == "bin" })
+	return slices.DeleteFunc(slices.Clone(guards), func(g guard) bool { return g.home })
 }
 
 // Protected names what a folder that is open for writing still holds read-only, relative to it. Those of them that are absent

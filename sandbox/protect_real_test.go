@@ -146,8 +146,43 @@ func TestHiddenPaths(t *testing.T) {
 			t.Errorf("preset %s: a secret was shown %d times", spec.Preset, n)
 		}
 	}
-	// A hidden folder with a listed one inside is a contradiction that nobody should have to guess about.
-	if _, err := Start(t.Context(), Spec{Args: []string{"true"}, Read: []string{filepath.Join(home, ".ssh/id")}}); err == nil || !strings.Contains(err.Error(), "hidden") {
-		t.Errorf("a listed file in a hidden folder: %v", err)
+	// Listing is the operator's word, also for what is hidden by default; a contradiction is nobody's.
+	out, _ := output(t, Spec{Args: []string{"cat", filepath.Join(home, ".ssh/id")}, Read: []string{filepath.Join(home, ".ssh")}})
+	if out != "secret" {
+		t.Errorf("a listed .ssh: %s", out)
+	}
+	for _, spec := range []Spec{
+		{Read: []string{home, filepath.Join(home, ".ssh/id")}},
+		{Read: []string{filepath.Join(home, "notes")}, Hide: []string{filepath.Join(home, "notes")}},
+		{Read: []string{filepath.Join(home, "notes")}, Hide: []string{home}},
+	} {
+		spec.Args = []string{"true"}
+		if _, err := Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+}
+
+// Links where a guarded path is: the link is covered, also when it is on the way, and so is where it leads.
+func TestGuardedLinks(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	project := filepath.Join(base, "project")
+	t.Setenv("HOME", project)
+	put(t, filepath.Join(base, "elsewhere/git/config"), "[core]\n")
+	put(t, filepath.Join(project, "dotfiles/config/git/config"), "[core]\n")
+	put(t, filepath.Join(project, "dotfiles/zshrc"), "")
+	for link, to := range map[string]string{".git": "../elsewhere/git", ".config": "dotfiles/config", ".zshrc": "dotfiles/zshrc", ".envrc": "nowhere"} {
+		must(t, os.Symlink(to, filepath.Join(project, link)))
+	}
+	script := `try() { ("$@") 2>/dev/null && echo "did: $*"; }
+		for l in .git .config .zshrc .envrc; do try rm $l; try mv $l x; try ln -sfn /tmp $l; done
+		try touch dotfiles/config/git/config dotfiles/zshrc; try sh -c 'echo x >>dotfiles/zshrc'; try sh -c 'echo x >.envrc'; try sh -c 'echo x >nowhere; cat .envrc'
+		try mv dotfiles y; try mkdir .ssh/x; try sh -c 'echo ordinary >file'`
+	out, _ := output(t, Spec{Args: []string{"sh", "-c", script + "; exit 0"}, Preset: ProjectRW, Project: project})
+	if out != "did: sh -c echo ordinary >file\n" {
+		t.Errorf("inside: %s", out)
+	}
+	if _, err := os.Lstat(filepath.Join(project, ".ssh")); err == nil {
+		t.Error(".ssh was left")
 	}
 }

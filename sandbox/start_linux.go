@@ -400,7 +400,7 @@ func (s *starter) watch() {
 			s.running <- nil
 		case m.Failed != nil:
 			s.mu.Lock()
-			s.failed = withRemedy(m.Failed.error())
+			s.failed = s.withHint(withRemedy(m.Failed.error()))
 			s.mu.Unlock()
 		case m.Exit != nil:
 			s.mu.Lock()
@@ -546,4 +546,16 @@ func shown(entries []entry) []Mount {
 		}
 	}
 	return mounts
+}
+
+// withHint says where a command is that was not found inside.
+func (s *starter) withHint(err error) error {
+	var ce *CommandError
+	if !errors.As(err, &ce) || !ce.NotFound {
+		return err
+	}
+	if path, lookErr := exec.LookPath(s.spec.Args[0]); lookErr == nil {
+		ce.Hint = fmt.Sprintf("Outside it is %s: list its folder for reading, and what it needs, and give its path", path)
+	}
+	return err
 }

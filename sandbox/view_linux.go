@@ -137,12 +137,16 @@ func (v *view) listed() error {
 	case ProjectRW:
 		write = append([]string{s.Project}, write...)
 	}
+	var roots []string
 	for _, path := range write {
 		real, err := v.add(path, writable)
 		if err != nil {
 			return err
 		}
-		if err := v.guard(real); err != nil {
+		roots = append(roots, real)
+	}
+	for _, root := range roots { // after all are known: a guarded link may lead into another
+		if err := v.guard(root); err != nil {
 			return err
 		}
 	}
@@ -201,49 +205,64 @@ func (v *view) guard(root string) error {
 	if err := v.repository(root, true); err != nil {
 		return err
 	}
-	dotGit, err := os.Lstat(filepath.Join(root, ".git"))
-	isRepository := err == nil && dotGit.IsDir()
-	if errors.Is(err, fs.ErrNotExist) && root == v.spec.Project {
+	project, home := root == v.spec.Project, root == v.home
+	isRepository := false
+	info, err := os.Lstat(filepath.Join(root, ".git"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && project:
 		// A repository that the sandbox makes here would run its hooks for whoever stands in the project.
-		v.holds = append(v.holds, hold{Path: filepath.Join(root, ".git"), Dir: true})
-		v.protect(root, guard{path: ".git", dir: true}, true)
+		v.hold(root, guard{path: ".git", dir: true})
+	case err == nil && info.IsDir():
+		isRepository = true
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		v.protect(root, guard{path: ".git"})
 	}
-	for _, g := range guardsOf(root == v.home) {
-		if strings.HasPrefix(g.path, ".git/") && !isRepository {
+	for _, g := range guardsOf(home) {
+		inGit := strings.HasPrefix(g.path, ".git/")
+		if inGit && !isRepository {
 			continue
 		}
-		path := filepath.Join(root, g.path)
-		_, err := os.Lstat(path)
+		_, err := os.Lstat(filepath.Join(root, g.path))
 		switch {
 		case err == nil:
-			v.protect(root, g, false)
+			v.protect(root, g)
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir):
 			return fmt.Errorf("sandbox: protected path: %w", err)
-		case g.hold && root == v.spec.Project:
-			v.holds = append(v.holds, hold{Path: path, Dir: g.dir, Text: g.text})
-			v.protect(root, g, true)
+		case g.hold && (project || home || inGit):
+			v.hold(root, g)
 		}
 	}
 	return nil
 }
 
-// protect makes a path below root read-only and pins the folders between, which could otherwise be renamed away with it.
-func (v *view) protect(root string, g guard, made bool) {
+// hold makes an absent name for the run, and protects it like the others.
+func (v *view) hold(root string, g guard) {
 	path := filepath.Join(root, g.path)
+	v.holds = append(v.holds, hold{Path: path, Dir: g.dir, Text: g.text})
 	v.pin(root, path)
-	e := entry{Target: path, Source: path, Access: protected, Dir: g.dir, Listed: true}
-	if !made {
-		info, err := os.Lstat(path)
+	v.put(entry{Target: path, Source: path, Access: protected, Dir: g.dir, Listed: true})
+}
+
+// protect makes a path below root read-only and pins the folders between, which could otherwise be renamed away with it. Where a link
+// is on the way, the link is covered, and with it the way.
+func (v *view) protect(root string, g guard) {
+	at := root
+	for _, name := range strings.Split(g.path, "/") {
+		at = filepath.Join(at, name)
+		info, err := os.Lstat(at)
 		if err != nil {
 			return // gone since; the mount would fail on it
 		}
-		e.Dir = info.IsDir()
 		if info.Mode()&fs.ModeSymlink != 0 {
-			v.protectLink(e)
+			v.pin(root, at)
+			v.protectLink(entry{Target: at, Access: protected, Listed: true})
 			return
 		}
+		if at == filepath.Join(root, g.path) {
+			v.pin(root, at)
+			v.put(entry{Target: at, Source: at, Access: protected, Dir: info.IsDir(), Listed: true})
+		}
 	}
-	v.put(e)
 }
 
 // protectLink covers a link with the file it leads to, so that neither can be changed. A folder cannot be mounted on a link:
@@ -263,6 +282,7 @@ func (v *view) protectLink(e entry) {
 	}
 	v.put(e)
 	if err == nil && statErr == nil && v.visible(real) {
+		v.pinBelowWritable(real)
 		v.put(entry{Target: real, Source: real, Access: protected, Dir: info.IsDir(), Listed: true})
 	}
 }
@@ -271,6 +291,15 @@ func (v *view) protectLink(e entry) {
 func (v *view) pin(root, path string) {
 	for dir := filepath.Dir(path); dir != root && within(dir, root); dir = filepath.Dir(dir) {
 		v.put(entry{Target: dir, Source: dir, Access: pinned, Dir: true, Listed: true})
+	}
+}
+
+// pinBelowWritable pins the folders between a path and each writable one that it lies in.
+func (v *view) pinBelowWritable(path string) {
+	for _, e := range slices.Clone(v.entries) {
+		if e.Listed && e.Access == writable && e.Target == e.Source && within(path, e.Target) {
+			v.pin(e.Target, path)
+		}
 	}
 }
 
@@ -300,10 +329,11 @@ func (v *view) hide() error {
 			continue
 		}
 		at := filepath.Join(parent, filepath.Base(path))
-		for _, e := range v.entries {
-			if e.Listed && e.Target == e.Source && e.Access != pinned && within(e.Target, at) && e.Target != at {
-				return fmt.Errorf("sandbox: %s is to be hidden, and %s inside it is listed: remove one of the two", path, e.Target)
-			}
+		if own, err := v.listedAt(at, asked); err != nil {
+			return err
+		} else if own {
+			v.notes = append(v.notes, fmt.Sprintf("%s is listed; it would be hidden otherwise", at))
+			continue
 		}
 		info, err := os.Lstat(at)
 		switch {
@@ -334,16 +364,38 @@ func (v *view) hide() error {
 	return nil
 }
 
+// listedAt says whether the operator listed a path that would be hidden by default, or something in it. To hide and to list the same
+// is a contradiction, and so is listing something in a hidden folder that is visible through another.
+func (v *view) listedAt(at string, asked bool) (bool, error) {
+	exact, inside, around := false, "", false
+	for _, e := range v.entries {
+		if !e.Listed || e.Target != e.Source || e.Access != readOnly && e.Access != writable {
+			continue
+		}
+		switch {
+		case e.Target == at:
+			exact = true
+		case within(e.Target, at):
+			inside = e.Target
+		case within(at, e.Target):
+			around = true
+		}
+	}
+	if asked && exact {
+		inside = at
+	}
+	if inside != "" && (asked || around && !exact) {
+		return false, fmt.Errorf("sandbox: %s is hidden, and %s is listed: remove one of the two, or list the other alone", at, inside)
+	}
+	return exact || inside != "", nil
+}
+
 func (v *view) writableHere(path string) bool {
 	return slices.ContainsFunc(v.entries, func(e entry) bool { return e.Access == writable && within(path, e.Target) })
 }
 
 func (v *view) cover(path string, dir, isLink bool) {
-	for _, e := range v.entries {
-		if e.Listed && e.Access == writable && e.Target == e.Source && within(path, e.Target) {
-			v.pin(e.Target, path)
-		}
-	}
+	v.pinBelowWritable(path)
 	// What is covered needs no other mount at or below.
 	v.entries = slices.DeleteFunc(v.entries, func(e entry) bool {
 		return e.Listed && e.Target == e.Source && (e.Access == pinned || e.Access == protected) && within(e.Target, path)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -313,6 +314,9 @@ func newStreams(in io.Reader, out, errOut io.Writer) *streams {
 }
 
 func (s *streams) fill(spec *sandbox.Spec) {
+	if slices.Contains(spec.Weaker, sandbox.FilesByLandlockNoNetwork) {
+		s.terminal = nil // that mode has none
+	}
 	if s.terminal != nil {
 		spec.Terminal = true
 		return
