@@ -69,6 +69,14 @@ func TestReload(t *testing.T) {
 			if got := get(); got != 200 {
 				t.Errorf("allowed again: %d", got)
 			}
+			// The name is still allowed, the address it is connected with is not.
+			u.Update(proxy.Client{Name: "test", Dialer: &egress.Dialer{Policy: policy(t, egress.PolicyOptions{Allow: []string{"*:*"}, Deny: []string{"127.0.0.0/8", "::1"}})}})
+			if got := get(); got != 403 {
+				t.Errorf("a kept connection to an address that is refused now: %d", got)
+			}
+			if err := ping(other); (err == nil) != keep {
+				t.Errorf("a tunnel to an address that is refused now: %v", err)
+			}
 		})
 	}
 }

@@ -151,6 +151,30 @@ func TestCutAnswer(t *testing.T) {
 	}
 }
 
+// TestCutAnswerWithoutLength: where only the end of the connection ends the answer, a reset must arrive as one.
+func TestCutAnswerWithoutLength(t *testing.T) {
+	read := make(chan struct{})
+	addr := listen(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\nhalf")
+			<-read
+			_ = c.(*net.TCPConn).SetLinger(0)
+		}
+	})
+	u := start(t, proxy.Options{}, client(t, "*:*"))
+	resp, err := u.httpClient().Get("http://ok.case.localhost" + port(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	close(read)
+	if b, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("an orderly end behind %q", b)
+	}
+}
+
 // TestClosedKeptConnection: the far side closes a kept connection. The next request must not fail for it.
 func TestClosedKeptConnection(t *testing.T) {
 	addr := listen(t, func(c net.Conn) {

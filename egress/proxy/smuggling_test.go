@@ -192,6 +192,7 @@ func TestBadChunks(t *testing.T) {
 		"control in an extension":   "2;a=\x01\r\nok\r\n0\r\n\r\n",
 		"extension without end":     "2;" + strings.Repeat("a", 600) + "\r\nok\r\n0\r\n\r\n",
 		"data is longer":            "2\r\nokay\r\n0\r\n\r\n",
+		"data ends in no line end":  "2\r\nokXX0\r\n\r\n",
 		"data ends in LF":           "2\r\nok\n0\r\n\r\n",
 		"trailer is folded":         "2\r\nok\r\n0\r\nX-A: b\r\n c\r\n\r\n",
 		"trailer without a colon":   "2\r\nok\r\n0\r\nX-A\r\n\r\n",
@@ -265,7 +266,7 @@ func TestPoisonedConnection(t *testing.T) {
 	extra := ok + "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
 	for name, pause := range map[string]bool{"with the answer": false, "after it": true} {
 		t.Run(name, func(t *testing.T) {
-			said := make(chan struct{}, 4)
+			said, read := make(chan struct{}, 4), make(chan struct{}, 4)
 			addr := listen(t, func(nc net.Conn) {
 				in := bufio.NewReader(nc)
 				for {
@@ -278,6 +279,7 @@ func TestPoisonedConnection(t *testing.T) {
 					}
 					_, _ = io.WriteString(nc, first)
 					if pause {
+						<-read
 						_, _ = io.WriteString(nc, extra[len(ok):])
 					}
 					said <- struct{}{}
@@ -296,6 +298,7 @@ func TestPoisonedConnection(t *testing.T) {
 				if b, _ := io.ReadAll(resp.Body); string(b) != "ok" {
 					t.Fatalf("request %d was answered %q", i, b)
 				}
+				read <- struct{}{}
 				<-said
 			}
 		})
@@ -309,7 +312,7 @@ func TestForwardedHead(t *testing.T) {
 	u := start(t, proxy.Options{}, client(t, "*:*"))
 	host := "ok.case.localhost" + port(origin.addr)
 	got := u.raw(t, "GET HTTP://OK.Case.localhost."+port(origin.addr)+"?q=1 HTTP/1.1\r\nHost: evil.case.localhost\r\n"+
-		"Proxy-Authorization: Basic c2Vzc2lvbg==\r\nProxy-Connection: keep-alive\r\nProxy-Whatever: 1\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\n"+
+		"Proxy-Authorization: Basic c2Vzc2lvbg==\r\nProxy-Connection: keep-alive\r\nProxy-Whatever: 1\r\nConnection: x-SECRET, close\r\nX-Secret: 1\r\n"+
 		"TE: trailers\r\nTrailer: X-T\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nKeep-Alive: 300\r\nAccept: */*\r\nX-Kept:  b c \r\n\r\n")
 	via := u.via(t, origin.bytes())
 	want := "GET /?q=1 HTTP/1.1\r\nHost: " + host + "\r\nAccept: */*\r\nX-Kept: b c\r\nVia: " + via + "\r\n\r\n"

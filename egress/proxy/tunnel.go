@@ -23,9 +23,17 @@ type joint struct {
 	splice         *spliceSet
 
 	mu    sync.Mutex
-	quiet int      // directions that deliver nothing any more
-	ends  int      // directions that ended in order
-	reset net.Conn // the side whose reset a write has met
+	quiet int // directions that deliver nothing any more
+	ends  int // directions that ended in order
+
+	toClient, toServer writes
+}
+
+// writes is what became of the writes to one side.
+type writes struct {
+	ended bool          // in order: its input was ended from here
+	err   error         // what one has met
+	told  chan struct{} // closed with err
 }
 
 // run moves bytes until both directions have ended, and closes both connections. Each direction ends on its own: an end of
@@ -33,6 +41,7 @@ type joint struct {
 // looks like a whole one. Where a side takes no more, what it sent before is still delivered. The error is the first that was
 // not an orderly end, nil for none.
 func (j *joint) run() error {
+	j.toClient.told, j.toServer.told = make(chan struct{}), make(chan struct{})
 	var upErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { upErr = j.direction(j.server, j.client, j.up, j.first) })
@@ -67,15 +76,13 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 	switch {
 	case err == nil:
 		// Behind the last end of all both are closed at once.
-		if !j.lastEnd() && closeWrite(dst) != nil {
+		if !j.lastEnd(dst) && closeWrite(dst) != nil {
 			dst.Close()
 		}
 		j.fallQuiet()
 		return nil
 	case errors.As(err, &w):
-		if errors.Is(err, syscall.ECONNRESET) {
-			j.markReset(dst)
-		}
+		j.met(dst, err)
 		j.fallQuiet()
 		_, _ = io.Copy(io.Discard, onlyReader{src})
 		return err
@@ -86,25 +93,55 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 	return err
 }
 
-// lastEnd notes an orderly end, and reports whether the other direction has had its own.
-func (j *joint) lastEnd() bool {
+func (j *joint) writesTo(side net.Conn) *writes {
+	if side == j.client {
+		return &j.toClient
+	}
+	return &j.toServer
+}
+
+// lastEnd notes an orderly end that is passed on to a side, and reports whether the other direction has had its own.
+func (j *joint) lastEnd(to net.Conn) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.ends++
+	j.writesTo(to).ended = true
 	return j.ends == 2
 }
 
-// markReset notes a reset that a write has met: the kernel tells it once, and a read that comes later sees an orderly end.
-func (j *joint) markReset(side net.Conn) {
+// met notes what a write to a side has met.
+func (j *joint) met(side net.Conn, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.reset = side
+	w := j.writesTo(side)
+	w.err = err
+	close(w.told)
 }
 
+// resetTime is how long an end of input waits for the write that met a reset to say so. It is on its way already.
+const resetTime = time.Second
+
+// wasReset reports whether an end of input from a side is the trace of a reset that a write to it has met, or is about to
+// tell. A reset behind an orderly end is a broken pipe to the kernel, and no loss.
 func (j *joint) wasReset(side net.Conn) bool {
+	unmet, met := endOf(side)
+	if unmet != nil {
+		return errors.Is(unmet, syscall.ECONNRESET)
+	}
+	w := j.writesTo(side)
+	j.mu.Lock()
+	waits := met && !w.ended // a side that was ended from both ends is closed as well
+	j.mu.Unlock()
+	if waits {
+		select {
+		case <-w.told:
+		case <-time.After(resetTime):
+			return true
+		}
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.reset == side
+	return errors.Is(w.err, syscall.ECONNRESET)
 }
 
 // fallQuiet notes that a direction delivers nothing any more.

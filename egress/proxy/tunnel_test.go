@@ -117,6 +117,34 @@ func TestFarSideGoneWhileSending(t *testing.T) {
 	}
 }
 
+// TestResetMetByAWrite: the far side is reset in the middle of its answer while the client is sending. Whichever direction of
+// the tunnel meets the reset, the client must not take the half for the whole.
+func TestResetMetByAWrite(t *testing.T) {
+	data := bytes.Repeat([]byte("answer "), 200_000)
+	addr := listen(t, func(c net.Conn) {
+		_, _ = io.ReadFull(c, make([]byte, 1))
+		_, _ = c.Write(data) // and closes on what it has not read: a reset, which drops what is not yet sent
+	})
+	u := start(t, proxy.Options{}, client(t, "*:*"))
+	for range 40 {
+		c := u.tunnel(t, addr)
+		wrote := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := c.Write([]byte("more")); err != nil {
+					wrote <- err
+					return
+				}
+			}
+		}()
+		got, err := io.ReadAll(c)
+		if err := errors.Join(err, <-wrote); len(got) < len(data) && !errors.Is(err, syscall.ECONNRESET) { // the client's kernel, too, tells it once
+			t.Fatalf("%d of %d bytes and %v", len(got), len(data), err)
+		}
+		c.Close()
+	}
+}
+
 // TestResetIsPassedOn: a cut stream must not look like a whole one.
 func TestResetIsPassedOn(t *testing.T) {
 	ready := make(chan *net.TCPConn, 1)
