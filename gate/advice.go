@@ -44,7 +44,7 @@ func (a *argPattern) covers(b *argPattern, answer Answer) bool {
 	if a.name != b.name || a.quoted && !b.quoted {
 		return false
 	}
-	command := isCommandName(a.name)
+	command := isCommandArg(a.name, nil)
 	if (command || a.name == "") && !commandCovers(a, b, answer) {
 		return false
 	}
@@ -112,7 +112,7 @@ func (c *compiler) aboutCommands(r *rule) bool {
 	matched, _ := c.matched(r)
 	for i := range r.pat.args {
 		a := &r.pat.args[i]
-		if a.name != "" && isCommandName(a.name) {
+		if a.name != "" && isCommandArg(a.name, nil) {
 			return true
 		}
 		for _, def := range matched {

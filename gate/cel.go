@@ -305,7 +305,7 @@ func sessionUse(e ast.Expr, positive, rising bool) error {
 		}
 	}
 	if mentionsSession(e) {
-		return errors.New("the session may stand only as session.tainted, x in session.reads or session.reads.exists(…), joined by && || !")
+		return errors.New("the session may stand only as session.tainted, x in session.reads or session.reads.exists(…), joined by !, && and ||")
 	}
 	return nil
 }

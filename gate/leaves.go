@@ -150,3 +150,22 @@ func leafAllowed(v any, a *argPattern, depth int) bool {
 	}
 	return a.value.text.all()
 }
+
+// has reports whether there is anything at a path.
+func has(v any, path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		sub, ok := v[path[0]]
+		return ok && has(sub, path[1:])
+	case []any:
+		for _, sub := range v {
+			if has(sub, path) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,7 +1,5 @@
 package gate
 
-import "slices"
-
 // commandLine is the shell command of a call, from all arguments that hold one.
 type commandLine struct {
 	raw    string // the text as received, where one argument holds it; "" otherwise
@@ -11,39 +9,109 @@ type commandLine struct {
 	foldedRaw string
 }
 
-// readCommands finds and reads the shell commands of a call; nil where it holds none.
+// readCommands finds and reads the shell commands of a call, in objects and lists too; nil where it holds none.
 func readCommands(args map[string]any, commands []string) *commandLine {
-	var names []string
-	for name := range args {
-		if isCommandArg(name, commands) {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
+	if !holdsCommand(args, "", commands, 0) {
 		return nil
 	}
-	slices.Sort(names) // the same answer every time
-	l := &commandLine{}
-	var p shellParser
-	for _, name := range names {
-		switch v := args[name].(type) {
-		case string:
-			l.raw = p.readCommand(args, v)
-		case []any:
-			p.argv(v, isPlural(name))
-		default:
-			p.doubt("a command that is no text")
+	r := commandReader{commands: commands}
+	r.object(args, "", 0)
+	l := &commandLine{script: r.out}
+	if r.found == 1 {
+		l.raw = r.raw
+	}
+	return l
+}
+
+// holdsCommand is the quick look before readCommands takes a slow one. What is too deep to look at counts.
+func holdsCommand(v any, prefix string, commands []string, depth int) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, sub := range v {
+			if isCommandName(name) || len(commands) > 0 && isCommandArg(prefix+name, commands) {
+				return true
+			}
+			if holdsNested(sub) && (depth > maxDepth || holdsCommand(sub, nested(prefix, name, commands), commands, depth+1)) {
+				return true
+			}
+		}
+	case []any:
+		for _, sub := range v {
+			if holdsNested(sub) && (depth > maxDepth || holdsCommand(sub, prefix, commands, depth+1)) {
+				return true
+			}
 		}
 	}
-	if setsContext(args) {
-		p.doubt("an environment or input that the call sets")
-		l.raw = ""
+	return false
+}
+
+func holdsNested(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
 	}
-	if len(names) > 1 {
-		l.raw = ""
+	return false
+}
+
+// nested is the prefix of the names below an argument. Nobody asks for it where the operator named no commands.
+func nested(prefix, name string, commands []string) string {
+	if len(commands) == 0 {
+		return ""
 	}
-	l.script = p.out
-	return l
+	return prefix + name + "."
+}
+
+// commandReader collects the commands of a call, in the same order every time.
+type commandReader struct {
+	shellParser
+	commands []string
+	found    int
+	raw      string
+}
+
+func (r *commandReader) object(args map[string]any, prefix string, depth int) {
+	if depth > maxDepth {
+		r.over()
+		return
+	}
+	here := false
+	for _, name := range sortedKeys(args) {
+		v := args[name]
+		if !isCommandArg(prefix+name, r.commands) {
+			r.value(v, nested(prefix, name, r.commands), depth+1)
+			continue
+		}
+		here = true
+		r.found++
+		switch v := v.(type) {
+		case string:
+			r.raw = r.readCommand(args, v)
+		case []any:
+			r.argv(v, isPlural(name))
+		default:
+			r.doubt("a command that is no text")
+			r.value(v, nested(prefix, name, r.commands), depth+1)
+		}
+	}
+	if here && setsContext(args) {
+		r.doubt("an environment or input that the call sets")
+		r.raw = ""
+	}
+}
+
+func (r *commandReader) value(v any, prefix string, depth int) {
+	switch v := v.(type) {
+	case map[string]any:
+		r.object(v, prefix, depth)
+	case []any:
+		if depth > maxDepth {
+			r.over()
+			return
+		}
+		for _, sub := range v {
+			r.value(sub, prefix, depth+1)
+		}
+	}
 }
 
 // setsContext reports whether a call changes what its command does from outside the command: LD_PRELOAD runs other code in

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"strings"
 )
 
 // rule is one compiled rule.
@@ -46,13 +47,14 @@ func (a *argPattern) mayBeCommand(commands []string) bool {
 	return a.name == "" || isCommandArg(a.name, commands)
 }
 
+// isCommandArg judges an argument by its name, with dots for fields of objects.
 func isCommandArg(name string, commands []string) bool {
 	for _, c := range commands {
 		if c == name {
 			return true
 		}
 	}
-	return isCommandName(name)
+	return isCommandName(name[strings.LastIndexByte(name, '.')+1:])
 }
 
 // inquiry is one call while rules are held against it.
@@ -99,7 +101,7 @@ func (r *rule) fires(q *inquiry) (fires, failed bool) {
 func (r *rule) admits(q *inquiry) (ok bool, command *valuePattern) {
 	for i := range r.pat.args {
 		a := &r.pat.args[i]
-		if q.isCommand(a) {
+		if q.isCommand(a) && (a.name == "" || has(q.call.Args, a.path)) {
 			command = &a.value
 			continue
 		}

@@ -206,6 +206,15 @@ func TestCommandsComeInSeveralShapes(t *testing.T) {
 		"an input":                   {map[string]any{"command": "git status", "stdin": "x"}, Ask},
 		"an odd input":               {map[string]any{"command": "git status", "stdin": 5.0}, Ask},
 		"no environment":             {map[string]any{"command": "git status", "env": map[string]any{}, "envs": []any{}, "stdin": "", "environment": nil}, Allow},
+		"in an object":               {map[string]any{"input": map[string]any{"command": "git status"}}, Allow},
+		"a chain in an object":       {map[string]any{"input": map[string]any{"command": "git status; id"}}, Ask},
+		"denied in an object":        {map[string]any{"input": map[string]any{"command": "ls; curl x"}}, Deny},
+		"in a list of objects":       {map[string]any{"steps": []any{map[string]any{"cmd": "ls"}, map[string]any{"cmd": "curl x"}}}, Deny},
+		"allowed in a list":          {map[string]any{"steps": []any{map[string]any{"cmd": "ls"}, map[string]any{"cmd": "git status"}}}, Allow},
+		"an environment in a list":   {map[string]any{"steps": []any{map[string]any{"cmd": "ls", "env": map[string]any{"A": "b"}}}}, Ask},
+		"a command in a command":     {map[string]any{"command": map[string]any{"command": "curl x"}}, Deny},
+		"too deep":                   {map[string]any{"a": deepList(map[string]any{"command": "ls"})}, Deny},
+		"too deep in objects":        {map[string]any{"a": deepObject(map[string]any{"command": "ls"})}, Deny},
 		"other tool arguments":       {map[string]any{"command": "git status", "timeout": 5.0}, Allow},
 	} {
 		d := p.Decide(Call{Server: "os", Tool: "shell", Args: test.args}, State{})
@@ -282,4 +291,49 @@ func parseScript(src string) script {
 	var p shellParser
 	p.nested(src)
 	return p.out
+}
+
+func deepObject(v any) any {
+	for range maxDepth + 5 {
+		v = map[string]any{"a": v}
+	}
+	return v
+}
+
+func deepList(v any) any {
+	for range maxDepth + 5 {
+		v = []any{v}
+	}
+	return v
+}
+
+func TestPatternsOfNamedCommands(t *testing.T) {
+	p, err := Compile(Spec{Sandboxed: []string{"os"}, Permissions: Permissions{
+		Deny:  []Source{{Text: "os.shell(input.cmd:curl*)"}},
+		Allow: []Source{{Text: "os.shell(input.command:git *)"}, {Text: "os.shell(cmd:ls*)"}, {Text: "os.shell(steps.run.command:make)"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type m = map[string]any
+	for name, test := range map[string]struct {
+		args m
+		want Answer
+	}{
+		"nested":                  {m{"input": m{"command": "git log"}}, Allow},
+		"nested chain":            {m{"input": m{"command": "git log && id"}}, Ask},
+		"nested substitution":     {m{"input": m{"command": "git log $(id)"}}, Ask},
+		"denied under any name":   {m{"input": m{"command": "git log; curl x"}}, Deny},
+		"the name is not the one": {m{"command": "git log"}, Ask},
+		"another name":            {m{"command": "ls"}, Ask},
+		"the name":                {m{"cmd": "ls"}, Allow},
+		"a second command":        {m{"cmd": "ls", "script": "id"}, Ask},
+		"in lists":                {m{"steps": []any{m{"run": m{"command": "make"}}}}, Allow},
+		"a text on the way":       {m{"cmd": "ls", "steps": "x"}, Allow},
+		"nothing there":           {m{"steps": []any{m{"run": "make"}}}, Ask},
+	} {
+		if d := p.Decide(Call{Server: "os", Tool: "shell", Args: test.args}, State{}); d.Answer != test.want {
+			t.Errorf("%s: %v (%s: %s), want %v", name, d.Answer, d.Reason, d.Text, test.want)
+		}
+	}
 }
