@@ -39,11 +39,9 @@ type ClientOptions struct {
 	// Header is set on each request. It is the operator's; nothing of a client of ours is ever in it.
 	Header http.Header
 	// SSE speaks HTTP+SSE of 2024-11-05 from the start, instead of finding out.
-	SSE bool
-	// Params gives further headers for a modern request, see [ParamHeaders]; may be nil.
-	Params func(m jsonrpc.Message) http.Header
-	JSON   strictjson.Limits
-	Stats  *jsonrpc.Stats
+	SSE   bool
+	JSON  strictjson.Limits
+	Stats *jsonrpc.Stats
 }
 
 // Client is a [jsonrpc.Transport] to one server.
@@ -56,6 +54,8 @@ type Client struct {
 	slots  chan struct{} // one for each request in flight
 	order  chan outgoing
 	work   sync.WaitGroup
+
+	mirrors mirrors
 
 	opening sync.Mutex // held while the stream of an HTTP+SSE server is opened
 	opened  bool
@@ -300,10 +300,8 @@ func (c *Client) post(ctx context.Context, m jsonrpc.Message) (*http.Response, e
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if version := versionOf(m); version != "" && m.Kind == jsonrpc.Request {
 		modernHeaders(req.Header, m, version)
-		if c.opt.Params != nil {
-			for name, values := range c.opt.Params(m) {
-				req.Header[name] = values
-			}
+		for name, values := range paramHeaders(c.mirrors.of(m), m.Params.Get("arguments")) {
+			req.Header[name] = values
 		}
 	}
 	return c.http.Do(req)
@@ -401,6 +399,9 @@ func (c *Client) accepted(ctx context.Context, resp *http.Response, m jsonrpc.Me
 
 // answered delivers the answer to m, taking note of what was negotiated.
 func (c *Client) answered(m, answer jsonrpc.Message) {
+	if m.Method == "tools/list" {
+		c.mirrors.learn(answer.Result)
+	}
 	if m.Method == "initialize" {
 		c.mu.Lock()
 		c.version = answer.Result.Get("protocolVersion").Str()

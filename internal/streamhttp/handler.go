@@ -55,6 +55,9 @@ const (
 	sweepEvery  = time.Minute
 )
 
+// primed is the version since which clients know the empty event at the beginning of a stream.
+const primed = "2025-11-25"
+
 // NewHandler makes a handler. Close ends its sessions.
 func NewHandler(opt HandlerOptions) (*Handler, error) {
 	if opt.Connect == nil || opt.Authenticate == nil || len(opt.Versions) == 0 {
@@ -235,12 +238,12 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, principal string)
 	if !ok {
 		return
 	}
-	s.enter()
-	defer s.leave()
-	if differs := s.paramsDiffer(r.Header, m); s.Modern() && differs != "" {
+	if differs := s.mirrors.differ(m, r.Header); s.Modern() && differs != "" {
 		failure(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, differs, strictjson.Value{})
 		return
 	}
+	s.enter()
+	defer s.leave()
 	if m.Kind != jsonrpc.Request {
 		if err := s.accept(r.Context(), m); err != nil {
 			http.Error(w, "The session has ended.", http.StatusNotFound)
@@ -379,7 +382,8 @@ func (h *Handler) modernHeadersAgree(w http.ResponseWriter, r *http.Request, m j
 // answer writes what the exchange has to say: as JSON where the answer is all there is and comes soon, as an event stream otherwise.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, s *Session, x *exchange, wantsJSON, wantsStream bool) {
 	holder := x.stream.take()
-	if wantsJSON {
+	streamFirst := wantsStream && prefersStream(r)
+	if wantsJSON && (s.Modern() || !streamFirst) {
 		wait := streamAfter
 		if !wantsStream {
 			wait = time.Hour
@@ -392,10 +396,12 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, s *Session, x *
 			events = events[max(0, len(events)-1):]
 		}
 		if !more && len(events) == 1 {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(statusOf(s, events[0]))
-			w.Write(events[0])
-			return
+			if status := statusOf(s, events[0]); status != http.StatusOK || !streamFirst {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(status)
+				w.Write(events[0])
+				return
+			}
 		}
 		if r.Context().Err() != nil || (!more && len(events) == 0) {
 			if len(events) == 0 && r.Context().Err() == nil {
@@ -438,6 +444,12 @@ func (h *Handler) writeStream(w http.ResponseWriter, r *http.Request, s *Session
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	var buf []byte
+	if !s.Modern() && r.Header.Get(headerVersion) >= primed { // so that it can come back before the first message
+		buf = fmt.Appendf(buf, "id: %s-%d\ndata: \n\n", st.id, at)
+		if _, err := w.Write(buf); err != nil || out.Flush() != nil {
+			return
+		}
+	}
 	for more := true; more; {
 		var events [][]byte
 		events, at, more = st.next(ctx, holder, at, beat)
@@ -448,11 +460,11 @@ func (h *Handler) writeStream(w http.ResponseWriter, r *http.Request, s *Session
 			continue
 		}
 		for _, e := range events {
+			at++
 			id := ""
 			if !s.Modern() {
-				id = st.id + "-" + strconv.Itoa(at)
+				id = st.id + "-" + strconv.Itoa(at) // how many events a client with this one has
 			}
-			at++
 			buf = appendEvent(buf[:0], id, e)
 			if _, err := w.Write(buf); err != nil {
 				return
@@ -494,9 +506,16 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, principal string) 
 			http.Error(w, "No such event: its stream is over, or never was.", http.StatusNotFound)
 			return
 		}
-		at = n + 1
+		at = n
 	}
 	h.writeStream(w, r, s, st, st.take(), at)
+}
+
+// prefersStream says that the client names the event stream before JSON.
+func prefersStream(r *http.Request) bool {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	stream, plain := strings.Index(accept, "text/event-stream"), strings.Index(accept, "application/json")
+	return stream >= 0 && stream < plain
 }
 
 func accepts(r *http.Request, want string) bool {

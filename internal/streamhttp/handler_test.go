@@ -411,22 +411,30 @@ func TestAClientQuotesNothingOfAServersHTTP(t *testing.T) {
 func TestTheHeadersThatReachAServer(t *testing.T) {
 	got := make(chan http.Header, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got <- r.Header
 		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get(headerMethod) == "tools/list" {
+			io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"tools":[{"name":"é","inputSchema":{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"properties":{"deep":{"x-mcp-header":"Deep"}}},"bad":{"x-mcp-header":"a b"},"big":{"x-mcp-header":"Big"}}}}]}}`)
+			return
+		}
+		got <- r.Header
 		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 	}))
 	defer srv.Close()
-	schema, err := strictjson.Parse([]byte(`{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"properties":{"deep":{"x-mcp-header":"Deep"}}},"bad":{"x-mcp-header":"a b"},"big":{"x-mcp-header":"Big"}}}`), strictjson.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewClient(ClientOptions{URL: srv.URL, Header: http.Header{"Authorization": {"Bearer operator"}}, Params: func(m jsonrpc.Message) http.Header {
-		return ParamHeaders(schema, m.Params.Get("arguments"))
-	}})
+	c, err := NewClient(ClientOptions{URL: srv.URL, Header: http.Header{"Authorization": {"Bearer operator"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	list, err := jsonrpc.DecodeText(`{"jsonrpc":"2.0","id":0,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, strictjson.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Write(context.Background(), list); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 	m, err := jsonrpc.DecodeText(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é","arguments":{"region":" eu","n":{"deep":true},"bad":"x","big":1e300},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, strictjson.Limits{})
 	if err != nil {
 		t.Fatal(err)

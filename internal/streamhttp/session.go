@@ -32,6 +32,7 @@ type Session struct {
 	inbox    chan jsonrpc.Message
 	ctx      context.Context
 	cancel   context.CancelFunc
+	mirrors  mirrors // modern era: what the client was told about headers
 
 	mu       sync.Mutex // guards all below
 	count    uint64
@@ -39,16 +40,15 @@ type Session struct {
 	byClient map[string]*exchange // older era: by the client's id
 	finished []*stream            // oldest first, older era
 	listen   *stream              // older era: what belongs to no request
-	version  string               // negotiated, older era
 	used     time.Time
 	active   int // handlers that are at work
 	dropped  int
-	schemas  map[string]strictjson.Value // of the tools whose arguments stand in headers, by the tool
 }
 
 // exchange is one request of the client.
 type exchange struct {
 	own, client jsonrpc.ID
+	method      string
 	stream      *stream
 }
 
@@ -97,8 +97,10 @@ func (s *Session) Write(ctx context.Context, m jsonrpc.Message) error {
 			return nil // the client is gone, or cancelled it
 		}
 		m.ID = x.client
-		s.learn(m.Result)
 		m.Result = restoreSubscription(m.Result, x)
+		if x.method == "tools/list" && s.Modern() {
+			s.mirrors.learn(m.Result)
+		}
 		x.stream.add(m.Append(nil), true)
 		s.forget(x)
 		return nil
@@ -173,7 +175,7 @@ func (s *Session) begin(m jsonrpc.Message) (*exchange, jsonrpc.Message, error) {
 	}
 	s.count++
 	own, _ := jsonrpc.NewID(strictjson.Number(strconv.FormatUint(s.count, 10)))
-	x := &exchange{own: own, client: m.ID, stream: newStream(own.Key())}
+	x := &exchange{own: own, client: m.ID, method: m.Method, stream: newStream(own.Key())}
 	s.open[own.Key()] = x
 	if !s.Modern() {
 		s.byClient[m.ID.Key()] = x

@@ -3,11 +3,9 @@ package streamhttp
 import (
 	"encoding/base64"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
-	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
 // Header and member names of the HTTP binding.
@@ -59,54 +57,6 @@ func modernHeaders(h http.Header, m jsonrpc.Message, version string) {
 	}
 }
 
-// ParamHeaders gives the Mcp-Param headers for a call's arguments: one for each property of the tool's input schema, at any
-// depth, that carries x-mcp-header and has a string, truth value or safe integer as its argument (SEP-2243).
-func ParamHeaders(inputSchema, arguments strictjson.Value) http.Header {
-	h := http.Header{}
-	walkParams(inputSchema, arguments, 0, func(name string, arg strictjson.Value) {
-		if text, ok := primitive(arg); ok && token(name) {
-			h.Set(headerParam+name, encodeHeader(text))
-		}
-	})
-	return h
-}
-
-// maxSchemaDepth bounds the walk over a schema that a server wrote.
-const maxSchemaDepth = 16
-
-func walkParams(schema, args strictjson.Value, depth int, found func(name string, arg strictjson.Value)) {
-	if depth > maxSchemaDepth {
-		return
-	}
-	for property, sub := range schema.Get("properties").Members() {
-		arg := args.Get(property)
-		if name := sub.Get("x-mcp-header").Str(); name != "" {
-			found(name, arg)
-		}
-		if sub.Get("properties").Kind() == strictjson.KindObject {
-			walkParams(sub, arg, depth+1, found)
-		}
-	}
-}
-
-const maxSafeInteger = 1<<53 - 1
-
-func primitive(v strictjson.Value) (string, bool) {
-	switch v.Kind() {
-	case strictjson.KindString:
-		return v.Str(), true
-	case strictjson.KindBool:
-		return strconv.FormatBool(v.Bool()), true
-	case strictjson.KindNumber:
-		n, err := strconv.ParseInt(v.Number(), 10, 64)
-		if err != nil || n > maxSafeInteger || n < -maxSafeInteger {
-			return "", false
-		}
-		return strconv.FormatInt(n, 10), true
-	}
-	return "", false
-}
-
 const (
 	encodedPrefix = "=?base64?"
 	encodedSuffix = "?="
@@ -124,14 +74,14 @@ func encodeHeader(s string) string {
 	return encodedPrefix + base64.StdEncoding.EncodeToString([]byte(s)) + encodedSuffix
 }
 
+// decodeHeader reads what encodeHeader writes; false for what it never would.
 func decodeHeader(s string) (string, bool) {
 	inner, ok := strings.CutPrefix(s, encodedPrefix)
-	if !ok {
-		return s, true
+	if ok {
+		inner, ok = strings.CutSuffix(inner, encodedSuffix)
 	}
-	inner, ok = strings.CutSuffix(inner, encodedSuffix)
 	if !ok {
-		return s, true
+		return s, !strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 || c > 0x7e })
 	}
 	data, err := base64.StdEncoding.DecodeString(inner)
 	return string(data), err == nil

