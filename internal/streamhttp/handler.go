@@ -53,6 +53,7 @@ const (
 	streamAfter = 2 * time.Second  // an answer that takes longer comes as an event stream
 	beat        = 20 * time.Second // a comment, so that nothing in between takes a quiet stream for a dead one
 	sweepEvery  = time.Minute
+	comeBack    = time.Second // what a client whose stream broke may wait
 )
 
 // primed is the version since which clients know the empty event at the beginning of a stream.
@@ -445,7 +446,7 @@ func (h *Handler) writeStream(w http.ResponseWriter, r *http.Request, s *Session
 	defer context.AfterFunc(s.ctx, cancel)()
 	var buf []byte
 	if !s.Modern() && r.Header.Get(headerVersion) >= primed { // so that it can come back before the first message
-		buf = fmt.Appendf(buf, "id: %s-%d\ndata: \n\n", st.id, at)
+		buf = fmt.Appendf(buf, "id: %s-%d\nretry: %d\ndata: \n\n", st.id, at, comeBack.Milliseconds())
 		if _, err := w.Write(buf); err != nil || out.Flush() != nil {
 			return
 		}
