@@ -21,9 +21,9 @@ const (
 
 // unasked is the state of what a server sends unasked.
 type unasked struct {
-	sound atomic.Bool // it has answered something
-	talk  bucket      // lines on standard error, noise
-	news  bucket      // notifications
+	answers atomic.Int64 // requests it has answered
+	talk    bucket       // lines on standard error, noise
+	news    bucket       // notifications
 
 	mu      sync.Mutex
 	asked   map[string]*asked    // its open requests to the client, by the key of its id

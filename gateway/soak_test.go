@@ -110,7 +110,7 @@ func TestSoak(t *testing.T) {
 	if want := calls / clients / width * clients * width; answered+failed != want {
 		t.Errorf("%d answers and %d errors for %d calls", answered, failed, want)
 	}
-	if answered < calls/20 {
+	if answered < calls/2 { // a few are owed by each server that dies
 		t.Errorf("only %d of %d calls were answered", answered, calls)
 	}
 	var stats runtime.MemStats

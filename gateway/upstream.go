@@ -17,7 +17,8 @@ import (
 const (
 	greetFor      = 60 * time.Second // a restarted server may take so long to be ready
 	giveUpWriting = 30 * time.Second // a server that reads nothing for so long is given up
-	soundAfter    = 10 * time.Second // one that lived so long did not die at its start
+	soundAfter    = 10 * time.Second // one that answered and lived so long did not die at its start
+	soundAnswers  = 10               // nor one that answered so often
 	maxBackoff    = 30 * time.Second
 	maxRemembered = 4096 // tasks, subscriptions
 )
@@ -292,7 +293,7 @@ func (l *link) lost() {
 	if l.up.link == l {
 		l.up.link = nil
 	}
-	sound := l.sound.Load() && time.Since(l.since) > soundAfter
+	sound := l.answers.Load() >= soundAnswers || l.answers.Load() > 0 && time.Since(l.since) > soundAfter
 	if sound {
 		l.up.failures = 0
 	}
@@ -363,7 +364,7 @@ func (l *link) ask(ctx context.Context, method string, params strictjson.Value) 
 	case m.Error.Kind() != strictjson.KindAbsent:
 		return strictjson.Value{}, fmt.Errorf("server %s refused %s", l.up.name(), method)
 	}
-	l.sound.Store(true)
+	l.answers.Add(1)
 	return m.Result, nil
 }
 
@@ -396,7 +397,7 @@ func (l *link) notify(method string, params strictjson.Value, extra []strictjson
 
 // answered remembers what an answer says about the session: what was agreed, and what a restart must tell again.
 func (l *link) answered(f *flight, about About, m jsonrpc.Message) {
-	l.sound.Store(true)
+	l.answers.Add(1)
 	if m.Error.Kind() != strictjson.KindAbsent {
 		return
 	}
