@@ -87,6 +87,9 @@ func (c *compiler) advise(p *Policy) {
 		c.problems = append(c.problems, Problem{Line: r.src.Line, Rule: r.src.Text, Text: fmt.Sprintf(format, args...)})
 	}
 	for _, r := range c.rules {
+		if name := c.unreadCommand(r); name != "" {
+			note(r, "the tool runs what it is given, and %q is compared as text: a * there also allows what follows. If it holds shell commands, say so under tools: commands: [%s]", name, name)
+		}
 		if r.answer != Deny || len(r.pat.args) == 0 {
 			continue
 		}
@@ -105,6 +108,21 @@ func (c *compiler) advise(p *Policy) {
 		}
 	}
 	c.probe(p)
+}
+
+// unreadCommand names an argument of a tool that runs things, which an allow rule matches with a wildcard and which is not
+// read as a command.
+func (c *compiler) unreadCommand(r *rule) string {
+	if r.answer != Allow || !r.pat.tool.exact() || c.labels(r.pat.server, r.pat.tool.lits[0]).Effects&Exec == 0 {
+		return ""
+	}
+	commands := c.toolSpec(r.pat.server, r.pat.tool.lits[0]).Commands
+	for i := range r.pat.args {
+		if a := &r.pat.args[i]; !a.mayBeCommand(commands) && !a.value.text.exact() && !a.value.text.all() {
+			return a.name
+		}
+	}
+	return ""
 }
 
 // aboutCommands reports whether a rule looks at the text of shell commands.

@@ -794,6 +794,27 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+func TestAdviceOnCommandsThatAreNotRead(t *testing.T) {
+	exec := ToolSpec{Labels: ToolLabels{Server: "pty", Tool: "send", Effects: Exec}}
+	for rule, want := range map[string]bool{"pty.send(input:git *)": true, "pty.send(input:git)": false, "pty.send(input:*)": false, "pty.send(command:git *)": false, "pty.other(input:git *)": false} {
+		spec := allow(rule)
+		spec.Tools = []ToolSpec{exec}
+		got := false
+		for _, a := range compile(t, spec).Advice() {
+			got = got || strings.Contains(a.Text, "commands: [input]")
+		}
+		if got != want {
+			t.Errorf("%s: %v", rule, got)
+		}
+		spec.Tools[0].Commands = []string{"input"}
+		for _, a := range compile(t, spec).Advice() {
+			if strings.Contains(a.Text, "commands: [input]") {
+				t.Errorf("%s: %s", rule, a)
+			}
+		}
+	}
+}
+
 func TestVersionsTellPoliciesApart(t *testing.T) {
 	base := func() Spec {
 		return Spec{Permissions: Permissions{Deny: src("a.b")}, Tools: []ToolSpec{{Labels: ToolLabels{Server: "a", Tool: "c", Effects: Read}}}, Known: nil}
