@@ -1,10 +1,11 @@
 // A client on the official TypeScript SDK: does everything a client can do with server-everything, or what its first argument
-// names, and prints a JSON object of what came back.  node client.mjs WHAT COMMAND ARG…
+// names, and prints a JSON object of what came back.  node client.mjs WHAT COMMAND ARG…  or  node client.mjs WHAT URL TOKEN
 import { pathToFileURL } from "node:url";
 
 const sdk = (path) => import(pathToFileURL(`${process.env.HEARSAY_NPM}/@modelcontextprotocol/sdk/dist/esm/${path}`));
 const { Client } = await sdk("client/index.js");
 const { StdioClientTransport } = await sdk("client/stdio.js");
+const { StreamableHTTPClientTransport } = await sdk("client/streamableHttp.js");
 const types = await sdk("types.js");
 
 const [what, command, ...args] = process.argv.slice(2);
@@ -28,8 +29,11 @@ client.setRequestHandler(types.ListRootsRequestSchema, async () => {
 client.setNotificationHandler(types.LoggingMessageNotificationSchema, () => seen.logs++);
 client.setNotificationHandler(types.ResourceUpdatedNotificationSchema, () => seen.updated++);
 
-const env = { PATH: process.env.PATH, HOME: process.env.HOME };
-await client.connect(new StdioClientTransport({ command, args, env, stderr: "inherit", maxBufferSize: 128 << 20 }));
+const env = { PATH: process.env.PATH, HOME: process.env.HOME, XDG_STATE_HOME: process.env.XDG_STATE_HOME ?? "" };
+const transport = command.startsWith("http:")
+  ? new StreamableHTTPClientTransport(new URL(command), { requestInit: { headers: { Authorization: `Bearer ${args[0]}` } } })
+  : new StdioClientTransport({ command, args, env, stderr: "inherit", maxBufferSize: 128 << 20 });
+await client.connect(transport);
 const out = {};
 const attempt = async (name, f) => {
   try {
@@ -95,6 +99,9 @@ const modes = {
       { signal: abort.signal, onprogress: () => abort.abort("no longer wanted") });
     await attempt("long", () => long);
     await attempt("echo", () => tool("echo", { message: "after" }));
+  },
+  async calls() {
+    for (const [name, a] of Object.entries(JSON.parse(process.env.CALLS))) await attempt(name, () => tool(name, a));
   },
   // The test kills the server when it reads READY, while the call runs.
   async death() {
