@@ -48,16 +48,17 @@ type StateFile struct {
 	path    string
 	lock    *os.File
 	kept    []byte
-	host    *Host
+	record  stateRecord // whose state it is
 	state   gate.State
 	spent   gate.Budget
 	journal *journal // nil where nothing is shared
 }
 
 type stateRecord struct {
-	Host   *Host       `json:"host,omitempty"` // so that the states of processes that ended can be swept
-	State  gate.State  `json:"state"`
-	Budget gate.Budget `json:"budget"`
+	Host      *Host       `json:"host,omitempty"` // so that the states of processes that ended can be swept
+	Principal string      `json:"principal,omitempty"`
+	State     gate.State  `json:"state"`
+	Budget    gate.Budget `json:"budget"`
 }
 
 // ErrStateHeld says that another gateway runs with this state.
@@ -78,8 +79,9 @@ func openStateWithin(dir string, key StateKey, wait time.Duration) (*StateFile, 
 		return nil, errors.New("opening the session's state: nobody it belongs to is known")
 	}
 	f := &StateFile{path: filepath.Join(sessions, key.name()+".json")}
+	f.record.Principal = key.Principal
 	if key.Host != (Host{}) {
-		f.host = &key.Host
+		f.record.Host = &key.Host
 		sweep(dir)
 		if err := os.MkdirAll(filepath.Join(dir, "journals"), 0o700); err != nil {
 			return nil, fmt.Errorf("opening the session's state: %w", err)
@@ -87,26 +89,35 @@ func openStateWithin(dir string, key StateKey, wait time.Duration) (*StateFile, 
 		f.journal = &journal{path: journalPath(dir, key.Host), shared: map[string]bool{}}
 	}
 	var err error
-	if f.lock, err = os.OpenFile(f.path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if f.lock, err = lockState(f.path, wait); err != nil {
 		return nil, fmt.Errorf("opening the session's state: %w", err)
-	}
-	for end := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
-		if err = tryLock(f.lock); err == nil {
-			break
-		}
-		if time.Now().After(end) || !errors.Is(err, errHeld) {
-			f.lock.Close()
-			if errors.Is(err, errHeld) {
-				err = ErrStateHeld
-			}
-			return nil, fmt.Errorf("opening the session's state: %w", err)
-		}
 	}
 	if err := f.read(); err != nil {
 		f.lock.Close()
 		return nil, fmt.Errorf("opening the session's state: %w", err)
 	}
 	return f, nil
+}
+
+// lockState takes hold of the state at path, waiting for another that holds it.
+func lockState(path string, wait time.Duration) (*os.File, error) {
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+		err := tryLock(lock)
+		switch {
+		case err == nil:
+			return lock, nil
+		case !errors.Is(err, errHeld):
+			lock.Close()
+			return nil, err
+		case time.Now().After(end):
+			lock.Close()
+			return nil, ErrStateHeld
+		}
+	}
 }
 
 func (f *StateFile) read() error {
@@ -132,7 +143,9 @@ func (f *StateFile) State() (gate.State, gate.Budget) { return f.state, f.spent 
 // Save keeps a state. It is durable when Save returns; on an error nothing was given up, and the caller must not let out
 // what the state was taken for.
 func (f *StateFile) Save(s gate.State, b gate.Budget) error {
-	data, err := json.Marshal(stateRecord{f.host, s, b})
+	record := f.record
+	record.State, record.Budget = s, b
+	data, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("keeping the session's state: %w", err)
 	}

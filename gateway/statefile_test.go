@@ -206,3 +206,48 @@ func TestStatesOfEndedProcessesAreSwept(t *testing.T) {
 		}
 	}
 }
+
+func TestForgetting(t *testing.T) {
+	dir := t.TempDir()
+	f := openState(t, dir, StateKey{Principal: "ann"})
+	if err := f.Save(gate.State{}.Observe(gate.Observation{Source: "web"}), gate.Budget{}); err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSuffix(filepath.Base(f.path), ".json")
+	fine := func(KeptState) error { return nil }
+	if err := ForgetState(dir, name, fine); !errors.Is(err, ErrStateHeld) {
+		t.Error("a session that runs:", err)
+	}
+	f.Close()
+	for _, bad := range []string{"", "..", "../x", "a/b", `a\b`, "none"} {
+		if err := ForgetState(dir, bad, fine); err == nil {
+			t.Errorf("%q", bad)
+		}
+	}
+	if err := ForgetState(dir, name, func(k KeptState) error {
+		if k.Principal != "ann" || !k.State.Tainted() {
+			t.Error(k)
+		}
+		return errors.New("no room")
+	}); err == nil {
+		t.Error("forgotten without a record")
+	}
+	if kept, err := ListStates(dir); err != nil || len(kept) != 1 {
+		t.Fatal(kept, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sessions", "noise.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := ListStates(dir); err != nil || len(kept) != 1 {
+		t.Fatal("noise is no session:", kept, err)
+	}
+	if err := ForgetState(dir, "noise", fine); err == nil {
+		t.Error("noise was forgotten")
+	}
+	if err := ForgetState(dir, name, fine); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := openState(t, dir, StateKey{Principal: "ann"}).State(); s.Tainted() {
+		t.Error("nothing was forgotten")
+	}
+}

@@ -83,6 +83,7 @@ var commands = []func() *cobra.Command{
 	newRun,
 	newScreen,
 	newServe,
+	newSession,
 	newTask,
 	newUnwrap,
 	newVersion,
