@@ -237,7 +237,7 @@ func (g *grounding) inText(path string, v value, seen map[string]bool, disguise 
 		rule = RuleText
 		why = fmt.Sprintf("the text holds a %s that stands in nothing you said, in no store and in no trusted result", v.kind)
 	}
-	g.refuse(path, v.canon, Binding{Kind: v.kind, Class: Ordinary}, rule, why)
+	g.refuse(path, v.written(), Binding{Kind: v.kind, Class: Ordinary}, rule, why)
 }
 
 // anchor judges a call that names nobody but the user: an entry in one's own calendar, a note, a post to a place that is

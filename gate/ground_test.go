@@ -94,6 +94,9 @@ func TestWholeValuesGround(t *testing.T) {
 		{"a grounded link in free text", "send https://a.example/x to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "see [this](https://a.example/x)."}, true},
 		{"a link with bracketed dots", "write to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "see evil[.]com"}, false},
 		{"a link in full-width letters", "write to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "see evil。com"}, false},
+		{"a link with a Cyrillic letter", "write to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "see www.s\u0435cure.example"}, false},
+		{"an address with a Greek letter", "write to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "to m\u03bfe@evil.example"}, false},
+		{"prose of other alphabets", "write to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "Привет, мир. 日本語です。 Ελλάδα: ναι."}, true},
 		{"a link in entities", "write to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "see &#104;ttps:&#47;&#47;evil.test"}, false},
 		{"ordinary prose", "write to a@b.example", mailTool, map[string]any{"to": "a@b.example", "body": "Hi, see report.docx, e.g. page 4 of 2024-05-19 at 16:00. It costs 1200.50, i.e. 3 p.m. at No. 12."}, true},
 
@@ -380,5 +383,19 @@ func TestNumbersAndTheirNouns(t *testing.T) {
 		if got := len(said(tt.words).Ungrounded(tt.labels, map[string]any{arg: tt.id})) == 0; got != tt.want {
 			t.Errorf("%q: %s %s grounded = %v, want %v", tt.words, arg, tt.id, got, tt.want)
 		}
+	}
+}
+
+// What is refused inside a text can be approved as it is shown: the same call then passes.
+func TestApprovingWhatIsShown(t *testing.T) {
+	s := said("mail a@b.example")
+	args := map[string]any{"to": "a@b.example", "body": "see evil.example/login, pay GB29 NWBK 6016 1331 9268 19 or 0123456789, call +15550109999, ask c@d.example"}
+	for range 2 {
+		for _, u := range s.Ungrounded(mailTool, args) {
+			s = s.Endorse(u.Kind, u.Value)
+		}
+	}
+	if got := s.Ungrounded(mailTool, args); len(got) > 0 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"html"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -197,7 +198,33 @@ func unmask(s string) string {
 		}
 		return r
 	}, s)
-	return dots.Replace(s)
+	return dots.Replace(unmix(s))
+}
+
+// unmix writes words that mix alphabets in Latin letters, so that a link or an address among them is seen to be one. Which
+// letter stands for which does not matter: the word is in disguise, and only its form is asked for.
+func unmix(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		end := strings.IndexFunc(s, unicode.IsSpace)
+		if end == 0 {
+			_, end = utf8.DecodeRuneInString(s)
+		} else if end < 0 {
+			end = len(s)
+		}
+		word := s[:end]
+		if !isASCII(word) && !plain(word) {
+			word = strings.Map(func(r rune) rune {
+				if r >= utf8.RuneSelf && unicode.IsLetter(r) {
+					return 'x'
+				}
+				return r
+			}, word)
+		}
+		b.WriteString(word)
+		s = s[end:]
+	}
+	return b.String()
 }
 
 func isASCII(s string) bool {

@@ -48,6 +48,11 @@ type value struct {
 	canon string
 }
 
+// written is the value as a person would write it: it reads back as the same value.
+func (v value) written() string {
+	return strings.TrimPrefix(strings.TrimPrefix(v.canon, "://"), "iban:")
+}
+
 // maxValue bounds a binding value in bytes: longer than any address, far shorter than a document.
 const maxValue = 4096
 

@@ -214,6 +214,7 @@ func TestUnmask(t *testing.T) {
 		"e\u200bvil\u3002com":       "evil.com",
 		"&#104;ttps:&#47;&#47;x":    "https://x",
 		"\uff45vil\u2024com\u2044x": "evil.com/x",
+		"s\u0435e \u0435vil.com ок": "sxe xvil.com ок",
 		"a(at)b[.]example":          "a@b.example",
 	} {
 		if got := unmask(in); got != want {
@@ -259,8 +260,11 @@ func FuzzParseValue(f *testing.F) {
 		if got := (State{}).Ungrounded(ToolLabels{Effects: Write, Bind: []Binding{{Path: "a", Kind: kind, Class: Ordinary}}}, map[string]any{"a": s}); strings.TrimSpace(s) != "" && len(got) == 0 {
 			t.Errorf("%q is grounded in nothing at all", s)
 		}
-		for _, v := range scan(unmask(s)) {
-			_ = v
+		for _, v := range scan(s) {
+			if back, ok := parseValue(v.written(), v.kind); v.kind != Link && (!ok || back != v) {
+				t.Errorf("%+v is written %q and read back as %+v", v, v.written(), back)
+			}
 		}
+		scan(unmask(s))
 	})
 }

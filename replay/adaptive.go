@@ -96,7 +96,7 @@ func candidates(trusted []string, text bool) []string {
 		}
 		out = append(out, v)
 		if text {
-			out = append(out, "see "+v+" now", strings.Replace(v, ".", "[.]", 1), fullWidth(v), "&#104;"+v)
+			out = append(out, "see "+v+" now", strings.Replace(v, ".", "[.]", 1), fullWidth(v), "&#104;"+v, "x="+v, "("+v+")", strings.Replace(v, "e", "\u0435", 1), strings.Replace(v, ".", "\u3002", 1))
 		}
 	}
 	if text {
