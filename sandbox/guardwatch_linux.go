@@ -38,7 +38,7 @@ func newGuardWatch() (*guardWatch, error) {
 
 // read counts the mounts at each place.
 func (w *guardWatch) read() (map[string]int, error) {
-	buf := make([]byte, maxMountInfo)
+	buf := make([]byte, 32<<10) // enough for nearly all; each page of it costs at the start
 	n := 0
 	for {
 		got, err := unix.Pread(int(w.list.Fd()), buf[n:], int64(n))
@@ -47,11 +47,14 @@ func (w *guardWatch) read() (map[string]int, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("reading the list of mounts: %w", err)
 		}
-		if n += got; n == len(buf) {
-			return nil, errors.New("the list of mounts is longer than it can be")
-		}
 		if got == 0 {
 			break
+		}
+		if n += got; n == len(buf) {
+			if n >= maxMountInfo {
+				return nil, errors.New("the list of mounts is longer than it can be")
+			}
+			buf = append(buf, make([]byte, n)...)
 		}
 	}
 	points := map[string]int{}

@@ -186,3 +186,29 @@ func TestGuardedLinks(t *testing.T) {
 		t.Error(".ssh was left")
 	}
 }
+
+// A project given by a link is the project: its names are held, and the command stands in it.
+func TestProjectByALink(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	real := filepath.Join(base, "real")
+	put(t, filepath.Join(real, "file"), "")
+	must(t, os.Symlink("real", filepath.Join(base, "link")))
+	out, _ := output(t, Spec{Args: []string{"sh", "-c", "pwd; ls; mkdir .claude/x 2>/dev/null && echo wrote; exit 0"}, Preset: ProjectRW, Project: filepath.Join(base, "link") + "/"})
+	if out != real+"\nfile\n" {
+		t.Errorf("inside: %s", out)
+	}
+}
+
+// A folder listed for reading inside a writable one stays where it is.
+func TestReadOnlyInsideWritable(t *testing.T) {
+	dir := folder(t, os.Geteuid())
+	put(t, filepath.Join(dir, "a/b/file"), "")
+	script := "cd " + dir + "; mv a x 2>/dev/null && echo moved; (echo evil >a/b/file) 2>/dev/null && echo wrote; echo >a/new && echo ordinary"
+	out, _ := output(t, Spec{Args: []string{"sh", "-c", script}, Write: []string{dir}, Read: []string{filepath.Join(dir, "a/b")}})
+	if out != "ordinary\n" {
+		t.Errorf("inside: %s", out)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "a/b/file")); err != nil || len(data) != 0 {
+		t.Errorf("%q, %v", data, err)
+	}
+}

@@ -12,7 +12,6 @@ type State string
 const (
 	Enforced State = "enforced"
 	Off      State = "off" // given up by a weaker mode
-	Partly   State = "partly"
 )
 
 // Layer is one wall, as it was measured from inside after it was set.
@@ -47,7 +46,7 @@ func (r Report) Full() bool {
 func (r Report) String() string {
 	var b strings.Builder
 	for _, l := range r.Layers {
-		fmt.Fprintf(&b, "%-12s %-9s %s\n", l.Name, l.State, l.Detail)
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-12s %-9s %s", l.Name, l.State, l.Detail), " ") + "\n")
 	}
 	for _, w := range r.Weaker {
 		fmt.Fprintf(&b, "weaker mode  %s\n", w)

@@ -11,8 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -69,78 +67,6 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, err
 	}
 	return proc, nil
-}
-
-// insidePlaces are those of a sandbox with a root of its own.
-var insidePlaces = places{home: HomeDir, tmp: "/tmp", state: StateDir}
-
-func newPlan(spec *Spec, v *view, at places) (*plan, error) {
-	env, notes := environment(spec, at, os.Environ())
-	v.notes = append(v.notes, notes...)
-	p := &plan{
-		Args: spec.Args, As: spec.as, Env: env, Dir: spec.Dir,
-		UID: os.Geteuid(), GID: os.Getegid(),
-		Entries: v.entries, Links: v.links, Files: systemText(spec),
-		ScratchSize: orDefault(spec.Limits.Scratch, defaultScratch), Procs: orDefault(spec.Limits.Processes, defaultProcs),
-		Network: spec.Network, Ports: spec.Ports, Terminal: spec.Terminal,
-		NoLandlock: spec.weaker(NoLandlock), ABI: landlockABI(), Off: spec.off,
-	}
-	if p.NoLandlock {
-		p.ABI = 0
-	}
-	if spec.weaker(UnixSocketsInView) {
-		p.Sockets = unixSockets
-	}
-	if p.UID == 0 {
-		p.UID, p.GID, p.Mounted = insideID, insideID, true
-	}
-	p.Files = append(p.Files,
-		file{"/etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/root:/sbin/nologin\n%s:x:%d:%d::%s:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n", userName, p.UID, p.GID, HomeDir)},
-		file{"/etc/group", fmt.Appendf(nil, "root:x:0:\n%s:x:%d:\nnogroup:x:65534:\n", userName, p.GID)})
-	var own syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own); err != nil {
-		return nil, fmt.Errorf("sandbox: reading the limit of open files: %w", err)
-	}
-	p.OpenMax = min(orDefault(spec.Limits.Files, defaultFiles), own.Max)
-	if p.Dir == "" {
-		switch {
-		case spec.Project != "":
-			p.Dir = spec.Project
-		case spec.State != "":
-			p.Dir = at.state
-		default:
-			p.Dir = at.home
-		}
-	}
-	var err error
-	p.Namespaces, err = readNamespaces()
-	return p, err
-}
-
-func orDefault(v, def uint64) uint64 {
-	if v == 0 {
-		return def
-	}
-	return v
-}
-
-// systemText are the files of /etc that the sandbox makes up.
-func systemText(spec *Spec) []file {
-	resolver := "# No resolver: this sandbox has no network.\n"
-	if spec.Network == Egress {
-		resolver = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n"
-	}
-	files := []file{
-		{"/etc/hosts", []byte("127.0.0.1 localhost sandbox\n::1 localhost\n")},
-		{"/etc/hostname", []byte("sandbox\n")},
-		{"/etc/resolv.conf", []byte(resolver)},
-		{"/etc/nsswitch.conf", []byte("passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n")},
-		{"/etc/host.conf", []byte("multi on\n")},
-	}
-	if len(spec.CA) > 0 {
-		files = append(files, file{caBundle, bundle(spec.CA)})
-	}
-	return files
 }
 
 // starter is a start under way, and afterwards the box of its Process.
@@ -388,59 +314,6 @@ func (p *Process) closeWayOut() {
 	}
 }
 
-// watch reads what init says until it is gone, and then reaps it. It owns the end of the sandbox.
-func (s *starter) watch() {
-	for {
-		m, _, err := s.ctl.receive()
-		if err != nil {
-			break
-		}
-		switch {
-		case m.Running:
-			s.running <- nil
-		case m.Failed != nil:
-			s.mu.Lock()
-			s.failed = s.withHint(withRemedy(m.Failed.error()))
-			s.mu.Unlock()
-		case m.Exit != nil:
-			s.mu.Lock()
-			s.exit = m.Exit
-			s.mu.Unlock()
-		}
-	}
-	if !s.plan.NoNamespaces {
-		_ = s.kill() // the socket is closed: init is going or gone
-	}
-	_ = s.cmd.Wait()
-	s.clean()
-	failed := ErrGone
-	if s.failed != nil {
-		failed = s.failed
-	}
-	select {
-	case s.running <- failed:
-	default:
-	}
-	close(s.ended)
-}
-
-// clean frees what outlives init.
-func (s *starter) clean() {
-	s.once.Do(func() {
-		if s.stop != nil {
-			s.stop()
-		}
-		s.group.remove()
-		s.janitor.close()
-		if s.plan.NoNamespaces {
-			_ = os.RemoveAll(s.plan.Scratch.Base) // init did, unless it was killed
-		}
-		if s.ctl.f != nil {
-			s.ctl.f.Close()
-		}
-	})
-}
-
 // abort undoes a start that did not come to a Process.
 func (s *starter) abort() {
 	if s.cmd != nil && s.cmd.Process != nil {
@@ -465,97 +338,4 @@ func (s *starter) explain(err error) error {
 		return withRemedy(m.Failed.error())
 	}
 	return fmt.Errorf("sandbox: init ended early: %w", err)
-}
-
-func (s *starter) run() error {
-	_ = s.ctl.send(message{Go: true}) // when init is gone, watch says why
-	return <-s.running
-}
-
-// complete adds to what init measured what only the parent knows.
-func (s *starter) complete(r Report) Report {
-	r.Weaker = s.spec.Weaker
-	r.Notes = slices.Concat(s.view.notes, s.identityNotes(), r.Notes)
-	r.View = shown(s.plan.Entries)
-	if s.group != nil {
-		r.Layers = append(r.Layers, Layer{"cgroup", Enforced, s.group.detail})
-	}
-	return r
-}
-
-func (s *starter) wait() (Exit, error) {
-	<-s.ended
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.exit == nil {
-		if err := s.ctx.Err(); err != nil {
-			return Exit{}, fmt.Errorf("%w: %w", ErrGone, err)
-		}
-		if s.failed != nil {
-			return Exit{}, fmt.Errorf("%w: %w", ErrGone, s.failed)
-		}
-		return Exit{}, ErrGone
-	}
-	return Exit{Code: s.exit.Code, Signal: s.exit.Signal}, nil
-}
-
-func (s *starter) signal(sig syscall.Signal) error {
-	select {
-	case <-s.ended:
-		return os.ErrProcessDone
-	default:
-	}
-	return s.ctl.send(message{Signal: sig})
-}
-
-func (s *starter) kill() error {
-	if s.plan.NoNamespaces {
-		// Init must find what it started before it goes: it does when the socket ends.
-		return s.ctl.closeWrite()
-	}
-	err := s.cmd.Process.Kill() // of init: the kernel ends everything in its process namespace with it
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
-}
-
-func (s *starter) identityNotes() []string {
-	if s.plan.NoNamespaces {
-		return nil
-	}
-	if s.plan.Mounted {
-		return []string{fmt.Sprintf("the caller is root: inside it is user %d, on the host nobody (%d)", insideID, nobody)}
-	}
-	groups, err := os.Getgroups()
-	if err != nil {
-		return nil
-	}
-	if groups = slices.DeleteFunc(groups, func(g int) bool { return g == os.Getegid() }); len(groups) > 0 {
-		return []string{fmt.Sprintf("the caller's other groups (%s) stay in force inside: only root can drop them", strings.Trim(fmt.Sprint(groups), "[]"))}
-	}
-	return nil
-}
-
-// shown is the view without the system's part.
-func shown(entries []entry) []Mount {
-	var mounts []Mount
-	for _, e := range entries {
-		if e.Listed && e.Access != pinned {
-			mounts = append(mounts, Mount{e.Target, string(e.Access)})
-		}
-	}
-	return mounts
-}
-
-// withHint says where a command is that was not found inside.
-func (s *starter) withHint(err error) error {
-	var ce *CommandError
-	if !errors.As(err, &ce) || !ce.NotFound {
-		return err
-	}
-	if path, lookErr := exec.LookPath(s.spec.Args[0]); lookErr == nil {
-		ce.Hint = fmt.Sprintf("Outside it is %s: list its folder for reading, and what it needs, and give its path", path)
-	}
-	return err
 }

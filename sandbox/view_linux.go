@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // systemFolders are read-only in every sandbox. Where the host has a link, the sandbox has the same.
@@ -33,17 +32,11 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 type view struct {
 	spec    *Spec
 	home    string // of the caller
+	project string // without symbolic links
 	entries []entry
 	links   []link
 	holds   []hold
 	notes   []string
-}
-
-// hold is a name that is made for the run; see janitor.
-type hold struct {
-	Path string
-	Dir  bool
-	Text string
 }
 
 func newView(s *Spec) (*view, error) {
@@ -127,23 +120,31 @@ func (v *view) listed() error {
 	write := s.Write
 	switch s.Preset {
 	case ProjectRO:
-		real, err := v.add(s.Project, readOnly)
-		if err != nil {
+		var err error
+		if v.project, err = v.add(s.Project, readOnly); err != nil {
 			return err
 		}
-		if err := v.repository(real, false); err != nil {
+		if err := v.repository(v.project, false); err != nil {
 			return err
 		}
 	case ProjectRW:
 		write = append([]string{s.Project}, write...)
 	}
 	var roots []string
-	for _, path := range write {
+	for i, path := range write {
 		real, err := v.add(path, writable)
 		if err != nil {
 			return err
 		}
+		if i == 0 && s.Preset == ProjectRW {
+			v.project = real
+		}
 		roots = append(roots, real)
+	}
+	for _, e := range slices.Clone(v.entries) { // read-only inside writable
+		if e.Listed && e.Access == readOnly {
+			v.pinBelowWritable(e.Target)
+		}
 	}
 	for _, root := range roots { // after all are known: a guarded link may lead into another
 		if err := v.guard(root); err != nil {
@@ -197,239 +198,9 @@ func (v *view) visible(path string) bool {
 	})
 }
 
-// guard protects what is below a writable folder.
-func (v *view) guard(root string) error {
-	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		return err
-	}
-	if err := v.repository(root, true); err != nil {
-		return err
-	}
-	project, home := root == v.spec.Project, root == v.home
-	isRepository := false
-	info, err := os.Lstat(filepath.Join(root, ".git"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && project:
-		// A repository that the sandbox makes here would run its hooks for whoever stands in the project.
-		v.hold(root, guard{path: ".git", dir: true})
-	case err == nil && info.IsDir():
-		isRepository = true
-	case err == nil && info.Mode()&fs.ModeSymlink != 0:
-		v.protect(root, guard{path: ".git"})
-	}
-	for _, g := range guardsOf(home) {
-		inGit := strings.HasPrefix(g.path, ".git/")
-		if inGit && !isRepository {
-			continue
-		}
-		_, err := os.Lstat(filepath.Join(root, g.path))
-		switch {
-		case err == nil:
-			v.protect(root, g)
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir):
-			return fmt.Errorf("sandbox: protected path: %w", err)
-		case g.hold && (project || home || inGit):
-			v.hold(root, g)
-		}
-	}
-	return nil
-}
-
-// hold makes an absent name for the run, and protects it like the others.
-func (v *view) hold(root string, g guard) {
-	path := filepath.Join(root, g.path)
-	v.holds = append(v.holds, hold{Path: path, Dir: g.dir, Text: g.text})
-	v.pin(root, path)
-	v.put(entry{Target: path, Source: path, Access: protected, Dir: g.dir, Listed: true})
-}
-
-// protect makes a path below root read-only and pins the folders between, which could otherwise be renamed away with it. Where a link
-// is on the way, the link is covered, and with it the way.
-func (v *view) protect(root string, g guard) {
-	at := root
-	for _, name := range strings.Split(g.path, "/") {
-		at = filepath.Join(at, name)
-		info, err := os.Lstat(at)
-		if err != nil {
-			return // gone since; the mount would fail on it
-		}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			v.pin(root, at)
-			v.protectLink(entry{Target: at, Access: protected, Listed: true})
-			return
-		}
-		if at == filepath.Join(root, g.path) {
-			v.pin(root, at)
-			v.put(entry{Target: at, Source: at, Access: protected, Dir: info.IsDir(), Listed: true})
-		}
-	}
-}
-
-// protectLink covers a link with the file it leads to, so that neither can be changed. A folder cannot be mounted on a link:
-// there the link is covered by an empty file, and where it leads is made read-only if the sandbox could write it.
-func (v *view) protectLink(e entry) {
-	e.Link = true
-	real, err := filepath.EvalSymlinks(e.Target)
-	info, statErr := os.Stat(e.Target)
-	switch {
-	case err != nil || statErr != nil:
-		e.Access, e.Source, e.Dir = hidden, "", false // it leads nowhere
-	case info.IsDir():
-		v.notes = append(v.notes, fmt.Sprintf("%s is a link to a folder and cannot be followed inside", e.Target))
-		e.Access, e.Source, e.Dir = hidden, "", false
-	default:
-		e.Source, e.Dir = real, false
-	}
-	v.put(e)
-	if err == nil && statErr == nil && v.visible(real) {
-		v.pinBelowWritable(real)
-		v.put(entry{Target: real, Source: real, Access: protected, Dir: info.IsDir(), Listed: true})
-	}
-}
-
-// pin makes every folder between root and path a mount point.
-func (v *view) pin(root, path string) {
-	for dir := filepath.Dir(path); dir != root && within(dir, root); dir = filepath.Dir(dir) {
-		v.put(entry{Target: dir, Source: dir, Access: pinned, Dir: true, Listed: true})
-	}
-}
-
-// pinBelowWritable pins the folders between a path and each writable one that it lies in.
-func (v *view) pinBelowWritable(path string) {
-	for _, e := range slices.Clone(v.entries) {
-		if e.Listed && e.Access == writable && e.Target == e.Source && within(path, e.Target) {
-			v.pin(e.Target, path)
-		}
-	}
-}
-
 // put adds an entry once.
 func (v *view) put(e entry) {
 	if !slices.Contains(v.entries, e) {
 		v.entries = append(v.entries, e)
 	}
 }
-
-// hide covers what must stay invisible inside listed folders.
-func (v *view) hide() error {
-	for i, path := range slices.Concat(v.spec.Hide, Hidden(v.home)) {
-		asked := i < len(v.spec.Hide)
-		path = filepath.Clean(path)
-		// The folder's links are resolved, its own last part is not: a link is covered itself, and so is where it leads.
-		parent, err := filepath.EvalSymlinks(filepath.Dir(path))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDir) {
-			if asked && v.visible(path) {
-				v.notes = append(v.notes, fmt.Sprintf("%s does not exist; it would be visible if somebody made it during the run", path))
-			}
-			continue
-		} else if err != nil {
-			if v.visible(path) {
-				return fmt.Errorf("sandbox: hidden path: %w", err)
-			}
-			continue
-		}
-		at := filepath.Join(parent, filepath.Base(path))
-		if own, err := v.listedAt(at, asked); err != nil {
-			return err
-		} else if own {
-			v.notes = append(v.notes, fmt.Sprintf("%s is listed; it would be hidden otherwise", at))
-			continue
-		}
-		info, err := os.Lstat(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if v.visible(at) && (asked || v.writableHere(at)) {
-				v.notes = append(v.notes, fmt.Sprintf("%s does not exist; it would be visible if somebody made it during the run", path))
-			}
-			continue
-		case err != nil && v.visible(at):
-			return fmt.Errorf("sandbox: hidden path: %w", err)
-		case err != nil:
-			continue
-		}
-		isLink := info.Mode()&fs.ModeSymlink != 0
-		if v.visible(at) {
-			v.cover(at, info.IsDir(), isLink)
-		}
-		if isLink {
-			real, err := filepath.EvalSymlinks(at)
-			if err != nil {
-				continue // it leads nowhere
-			}
-			if to, err := os.Stat(real); err == nil && v.visible(real) {
-				v.cover(real, to.IsDir(), false)
-			}
-		}
-	}
-	return nil
-}
-
-// listedAt says whether the operator listed a path that would be hidden by default, or something in it. To hide and to list the same
-// is a contradiction, and so is listing something in a hidden folder that is visible through another.
-func (v *view) listedAt(at string, asked bool) (bool, error) {
-	exact, inside, around := false, "", false
-	for _, e := range v.entries {
-		if !e.Listed || e.Target != e.Source || e.Access != readOnly && e.Access != writable {
-			continue
-		}
-		switch {
-		case e.Target == at:
-			exact = true
-		case within(e.Target, at):
-			inside = e.Target
-		case within(at, e.Target):
-			around = true
-		}
-	}
-	if asked && exact {
-		inside = at
-	}
-	if inside != "" && (asked || around && !exact) {
-		return false, fmt.Errorf("sandbox: %s is hidden, and %s is listed: remove one of the two, or list the other alone", at, inside)
-	}
-	return exact || inside != "", nil
-}
-
-func (v *view) writableHere(path string) bool {
-	return slices.ContainsFunc(v.entries, func(e entry) bool { return e.Access == writable && within(path, e.Target) })
-}
-
-func (v *view) cover(path string, dir, isLink bool) {
-	v.pinBelowWritable(path)
-	// What is covered needs no other mount at or below.
-	v.entries = slices.DeleteFunc(v.entries, func(e entry) bool {
-		return e.Listed && e.Target == e.Source && (e.Access == pinned || e.Access == protected) && within(e.Target, path)
-	})
-	v.put(entry{Target: path, Access: hidden, Dir: dir, Link: isLink, Listed: true})
-}
-
-// repository adds what git needs of a linked work tree: its objects, references and own folder, never the hooks and the
-// configuration, which are the main work tree's.
-func (v *view) repository(project string, write bool) error {
-	tree, err := readWorkTree(project)
-	if errors.Is(err, errNotWorkTree) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("sandbox: linked work tree: %w", err)
-	}
-	v.put(entry{Target: tree.common, Source: tree.common, Access: readOnly, Dir: true, Listed: true})
-	if !write {
-		return nil
-	}
-	dotGit := filepath.Join(project, ".git")
-	v.put(entry{Target: dotGit, Source: dotGit, Access: protected, Listed: true})
-	for _, path := range []string{filepath.Join(tree.common, "objects"), filepath.Join(tree.common, "refs"), filepath.Join(tree.common, "logs"), tree.gitDir} {
-		if info, err := os.Lstat(path); err == nil && info.IsDir() {
-			v.put(entry{Target: path, Source: path, Access: writable, Dir: true, Listed: true})
-		}
-	}
-	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
-		path := filepath.Join(tree.gitDir, name)
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-			v.put(entry{Target: path, Source: path, Access: protected, Listed: true})
-		}
-	}
-	return nil
-}
-
-var errNotDir = syscall.ENOTDIR

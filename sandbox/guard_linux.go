@@ -1,0 +1,158 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// hold is a name that is made for the run; see janitor.
+type hold struct {
+	Path string
+	Dir  bool
+	Text string
+}
+
+// guard protects what is below a writable folder.
+func (v *view) guard(root string) error {
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		return err
+	}
+	if err := v.repository(root, true); err != nil {
+		return err
+	}
+	project, home := root == v.project, root == v.home
+	isRepository := false
+	info, err := os.Lstat(filepath.Join(root, ".git"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && project:
+		// A repository that the sandbox makes here would run its hooks for whoever stands in the project.
+		v.hold(root, guard{path: ".git", dir: true})
+	case err == nil && info.IsDir():
+		isRepository = true
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		v.protect(root, guard{path: ".git"})
+	}
+	for _, g := range guardsOf(home) {
+		inGit := strings.HasPrefix(g.path, ".git/")
+		if inGit && !isRepository {
+			continue
+		}
+		_, err := os.Lstat(filepath.Join(root, g.path))
+		switch {
+		case err == nil:
+			v.protect(root, g)
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir):
+			return fmt.Errorf("sandbox: protected path: %w", err)
+		case g.hold && (project || home || inGit):
+			v.hold(root, g)
+		}
+	}
+	return nil
+}
+
+// hold makes an absent name for the run, and protects it like the others.
+func (v *view) hold(root string, g guard) {
+	path := filepath.Join(root, g.path)
+	v.holds = append(v.holds, hold{Path: path, Dir: g.dir, Text: g.text})
+	v.pin(root, path)
+	v.put(entry{Target: path, Source: path, Access: protected, Dir: g.dir, Listed: true})
+}
+
+// protect makes a path below root read-only and pins the folders between, which could otherwise be renamed away with it. Where a link
+// is on the way, the link is covered, and with it the way.
+func (v *view) protect(root string, g guard) {
+	at := root
+	for _, name := range strings.Split(g.path, "/") {
+		at = filepath.Join(at, name)
+		info, err := os.Lstat(at)
+		if err != nil {
+			return // gone since; the mount would fail on it
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			v.pin(root, at)
+			v.protectLink(entry{Target: at, Access: protected, Listed: true})
+			return
+		}
+		if at == filepath.Join(root, g.path) {
+			v.pin(root, at)
+			v.put(entry{Target: at, Source: at, Access: protected, Dir: info.IsDir(), Listed: true})
+		}
+	}
+}
+
+// protectLink covers a link with the file it leads to, so that neither can be changed. A folder cannot be mounted on a link:
+// there the link is covered by an empty file, and where it leads is made read-only if the sandbox could write it.
+func (v *view) protectLink(e entry) {
+	e.Link = true
+	real, err := filepath.EvalSymlinks(e.Target)
+	info, statErr := os.Stat(e.Target)
+	switch {
+	case err != nil || statErr != nil:
+		e.Access, e.Source, e.Dir = hidden, "", false // it leads nowhere
+	case info.IsDir():
+		v.notes = append(v.notes, fmt.Sprintf("%s is a link to a folder and cannot be followed inside", e.Target))
+		e.Access, e.Source, e.Dir = hidden, "", false
+	default:
+		e.Source, e.Dir = real, false
+	}
+	v.put(e)
+	if err == nil && statErr == nil && v.visible(real) {
+		v.pinBelowWritable(real)
+		v.put(entry{Target: real, Source: real, Access: protected, Dir: info.IsDir(), Listed: true})
+	}
+}
+
+// pin makes every folder between root and path a mount point.
+func (v *view) pin(root, path string) {
+	for dir := filepath.Dir(path); dir != root && within(dir, root); dir = filepath.Dir(dir) {
+		v.put(entry{Target: dir, Source: dir, Access: pinned, Dir: true, Listed: true})
+	}
+}
+
+// pinBelowWritable pins the folders between a path and each writable one that it lies in.
+func (v *view) pinBelowWritable(path string) {
+	for _, e := range slices.Clone(v.entries) {
+		if e.Listed && e.Access == writable && e.Target == e.Source && within(path, e.Target) {
+			v.pin(e.Target, path)
+		}
+	}
+}
+
+// repository adds what git needs of a linked work tree: its objects, references and own folder, never the hooks and the
+// configuration, which are the main work tree's.
+func (v *view) repository(project string, write bool) error {
+	tree, err := readWorkTree(project)
+	if errors.Is(err, errNotWorkTree) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("sandbox: linked work tree: %w", err)
+	}
+	v.put(entry{Target: tree.common, Source: tree.common, Access: readOnly, Dir: true, Listed: true})
+	if !write {
+		return nil
+	}
+	dotGit := filepath.Join(project, ".git")
+	v.put(entry{Target: dotGit, Source: dotGit, Access: protected, Listed: true})
+	for _, path := range []string{filepath.Join(tree.common, "objects"), filepath.Join(tree.common, "refs"), filepath.Join(tree.common, "logs"), tree.gitDir} {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() {
+			v.put(entry{Target: path, Source: path, Access: writable, Dir: true, Listed: true})
+		}
+	}
+	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
+		path := filepath.Join(tree.gitDir, name)
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+			v.put(entry{Target: path, Source: path, Access: protected, Listed: true})
+		}
+	}
+	return nil
+}
+
+var errNotDir = syscall.ENOTDIR
