@@ -176,7 +176,7 @@ func (c *compiler) opener(r *rule) *rule {
 func (c *compiler) others(r *rule) string {
 	var names []string
 	for _, def := range c.spec.Known {
-		if (r.pat.server == "*" || def.Server == r.pat.server) && r.pat.tool.match(def.Name) {
+		if (r.pat.server == "*" || def.Server == r.pat.server) && r.about(def.Name) {
 			continue
 		}
 		if props := plainProps(def.InputSchema); props["path"] != nil || props["file"] != nil || props["command"] != nil || c.labels(def.Server, def.Name).Effects&Exec != 0 {

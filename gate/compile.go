@@ -119,6 +119,7 @@ func (c *compiler) compileRule(src Rule) {
 		bad(src.Tool.Line, errors.New("an allow rule names its server; * would allow the tools of every server to come"))
 		return
 	}
+	r.tool = r.pat.tool.folded()
 	matched, ok := c.matched(r)
 	if !ok {
 		bad(src.Tool.Line, fmt.Errorf("matches no known tool%s", didYouMean(r.pat.server+"."+r.pat.tool.source(), c.names)))
@@ -176,7 +177,7 @@ func (c *compiler) toolNamed(bare string) string {
 // matched lists the known tools the rule is about; ok is false where there should be one and is none.
 func (c *compiler) matched(r *rule) (defs []ToolDef, ok bool) {
 	for _, def := range c.spec.Known {
-		if (r.pat.server == "*" || r.pat.server == def.Server) && r.pat.tool.match(def.Name) {
+		if (r.pat.server == "*" || r.pat.server == def.Server) && r.about(def.Name) {
 			defs = append(defs, def)
 		}
 	}
@@ -222,15 +223,15 @@ func (c *compiler) policy() *Policy {
 		}
 	}
 	for key, t := range p.tools {
-		t.effects = t.labels.Effects.Names()
+		t.effects, t.folded = t.labels.Effects.Names(), foldText(key.tool)
 		for _, r := range c.rules {
-			if (r.pat.server == "*" || r.pat.server == key.server) && r.pat.tool.match(key.tool) {
+			if (r.pat.server == "*" || r.pat.server == key.server) && r.about(key.tool) {
 				t.rules.add(r, t.commands)
 			}
 		}
 	}
 	for _, r := range c.rules {
-		if r.pat.tool.exact() && r.pat.server != "*" {
+		if r.answer == Allow && r.pat.tool.exact() {
 			continue // its tool has a set of its own
 		}
 		if r.pat.server == "*" {
@@ -254,7 +255,7 @@ func (c *compiler) task(p *Policy) {
 			c.refuse(src.Line, src.Text, "%v", err)
 			continue
 		}
-		if _, ok := c.matched(&rule{pat: pat}); !ok {
+		if _, ok := c.matched(&rule{pat: pat, answer: Allow}); !ok {
 			c.refuse(src.Line, src.Text, "matches no known tool%s", didYouMean(pat.server+"."+pat.tool.source(), c.names))
 		}
 		task = append(task, pat)

@@ -141,6 +141,13 @@ func TestCommandsByTheOperatorsWord(t *testing.T) {
 			t.Errorf("%q: %v (%s)", command, d.Answer, d.Reason)
 		}
 	}
+	// Rules about other tools of the server guard nothing here.
+	p = compile(t, Spec{Sandboxed: []string{"os"}, Permissions: Permissions{Deny: src("os.shell(curl*)", "os.stop", "os.e*(git push*)"), Ask: src("os.sh*(cwd:x)"), Allow: src("os.r*", "os.e*(*)")}})
+	for tool, command := range map[string]string{"run": "$x", "exec": "runner curl x"} {
+		if d := p.Decide(Call{Server: "os", Tool: tool, Args: args{"command": command}}, State{}); d.Answer != Allow {
+			t.Errorf("%s: %v (%s)", tool, d.Answer, d.Reason)
+		}
+	}
 	if isCommandName("a-name-that-is-much-longer-than-any-of-them") {
 		t.Error("a long name")
 	}

@@ -19,6 +19,7 @@ type toolID struct{ server, tool string }
 // toolPolicy is what the policy holds about one tool.
 type toolPolicy struct {
 	rules    ruleset
+	folded   string // its name as deny and ask rules compare it; "" where it has to be made
 	labels   ToolLabels
 	effects  []string
 	commands []string
@@ -53,21 +54,21 @@ func (p *Policy) lookup(server, tool string) (*toolPolicy, *ruleset) {
 
 // judge holds the rules against a call: deny, then ask, then allow.
 func judge(c *Call, s *State, t *toolPolicy, rs *ruleset) Decision {
-	q := inquiry{call: c, state: s, tool: t, rules: rs}
+	q := newInquiry(c, s, t, rs)
 	if rs.commands {
 		if q.line = readCommands(c.Args, t.commands); q.line != nil && q.line.script.limit {
 			return Decision{Answer: Deny, Reason: Limit, Text: "The command is longer, or has more parts, than the gate will judge."}
 		}
 	}
 	for _, r := range rs.deny {
-		if r.pat.tool.match(c.Tool) {
+		if r.tool.match(q.folded) {
 			if fires, failed := r.fires(&q); fires {
 				return r.decision(failed)
 			}
 		}
 	}
 	for _, r := range rs.ask {
-		if r.pat.tool.match(c.Tool) {
+		if r.tool.match(q.folded) {
 			if fires, failed := r.fires(&q); fires {
 				return r.decision(failed)
 			}
@@ -101,7 +102,7 @@ func permit(q *inquiry) Decision {
 		ok, command := r.admits(q)
 		switch {
 		case !ok:
-		case command == nil && (q.line == nil || !q.rules.guards):
+		case command == nil && !q.guarded():
 			return r.decision(false)
 		case command != nil && command.line != "" && q.line.raw == command.line:
 			return r.decision(false) // the operator typed this very line

@@ -32,13 +32,13 @@ func (p *Policy) Explain(c Call, s State) Explanation {
 	}
 	t, rs := p.lookup(c.Server, c.Tool)
 	e.Effects, e.Labelled = t.effects, t.labels.Effects != 0
-	q := inquiry{call: &c, state: &s, tool: t, rules: rs}
+	q := newInquiry(&c, &s, t, rs)
 	if rs.commands {
 		q.line = readCommands(c.Args, t.commands)
 	}
 	for _, list := range [][]*rule{rs.deny, rs.ask, rs.allow} {
 		for _, r := range list {
-			if r.pat.tool.match(c.Tool) {
+			if r.about(c.Tool) {
 				e.Considered = append(e.Considered, q.consider(r))
 			}
 		}

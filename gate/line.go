@@ -234,6 +234,9 @@ func (l *commandLine) hides(i int, q *inquiry) bool {
 	l.fold()
 	for _, list := range [2][]*rule{q.rules.deny, q.rules.ask} {
 		for _, r := range list {
+			if !r.tool.match(q.folded) {
+				continue
+			}
 			for j := range r.pat.args {
 				a := &r.pat.args[j]
 				if !q.isCommand(a) {
@@ -255,7 +258,7 @@ func (l *commandLine) allowedBy(i int, found []candidate, q *inquiry) *rule {
 		if c.command != nil && !c.command.allowsPart(l.script.parts[i]) {
 			continue
 		}
-		if c.command != nil && c.command.namesProgram() || !q.rules.guards || !l.hides(i, q) {
+		if c.command != nil && c.command.namesProgram() || !q.guarded() || !l.hides(i, q) {
 			return c.rule
 		}
 	}

@@ -108,6 +108,25 @@ func TestSpellingsOfTools(t *testing.T) {
 			t.Errorf("%s follows the name to another server", rule)
 		}
 	}
+	for rule, tools := range map[string][]string{"s.delete_repo": {"Delete_Repo", "DELETE_REPO", "ｄelete_repo"}, "s.delete_*": {"Delete_Repo", "DELETE_X"}, "*.drop": {"Drop"}} {
+		for _, tool := range tools {
+			for _, known := range [][]ToolSpec{nil, {{Labels: ToolLabels{Server: "s", Tool: tool, Effects: Write}}}} {
+				spec := deny(rule)
+				spec.Tools = known
+				if d := compile(t, spec).Decide(Call{Server: "s", Tool: tool}, State{}); d.Answer != Deny {
+					t.Errorf("%s passes a deny of %s", tool, rule)
+				}
+				if rule[0] == '*' {
+					continue
+				}
+				spec = allow(rule)
+				spec.Tools = known
+				if d := compile(t, spec).Decide(Call{Server: "s", Tool: tool}, State{}); d.Answer == Allow {
+					t.Errorf("an allow of %s follows the name to %s", rule, tool)
+				}
+			}
+		}
+	}
 	servers := []string{"my__server", "a.b", "plain"}
 	for name, want := range map[string][2]string{
 		"mcp__my__server__tool": {"my__server", "tool"},

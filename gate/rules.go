@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,7 @@ type rule struct {
 	src     Source
 	because string
 	pat     pattern
+	tool    glob // of a deny or ask rule: the tool's name without letter case
 	cond    *condition
 	when    string // the source of cond
 	text    string // the sentence for the person when it decides
@@ -42,6 +44,14 @@ func (rs *ruleset) add(r *rule, commands []string) {
 	}
 }
 
+// about reports whether the rule is about a tool: a deny or ask rule in any letter case.
+func (r *rule) about(tool string) bool {
+	if r.answer == Allow {
+		return r.pat.tool.match(tool)
+	}
+	return r.tool.match(foldText(tool))
+}
+
 // mayBeCommand reports whether the argument can hold a shell command; commands are names the operator gave.
 func (a *argPattern) mayBeCommand(commands []string) bool {
 	return a.name == "" || isCommandArg(a.name, commands)
@@ -59,11 +69,35 @@ func isCommandArg(name string, commands []string) bool {
 
 // inquiry is one call while rules are held against it.
 type inquiry struct {
-	call  *Call
-	state *State
-	tool  *toolPolicy
-	rules *ruleset
-	line  *commandLine // nil where the call holds no shell command, or no rule asks about one
+	call   *Call
+	state  *State
+	tool   *toolPolicy
+	rules  *ruleset
+	folded string       // the tool's name as deny and ask rules compare it
+	line   *commandLine // nil where the call holds no shell command, or no rule asks about one
+}
+
+func newInquiry(c *Call, s *State, t *toolPolicy, rs *ruleset) inquiry {
+	q := inquiry{call: c, state: s, tool: t, rules: rs, folded: t.folded}
+	if q.folded == "" {
+		q.folded = foldText(c.Tool)
+	}
+	return q
+}
+
+// guarded reports whether the call holds a command that a deny or ask rule looks at.
+func (q *inquiry) guarded() bool {
+	if q.line == nil || !q.rules.guards {
+		return false
+	}
+	for _, list := range [2][]*rule{q.rules.deny, q.rules.ask} {
+		for _, r := range list {
+			if r.tool.match(q.folded) && slices.ContainsFunc(r.pat.args, func(a argPattern) bool { return q.isCommand(&a) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // holds evaluates the condition of r. It copies what the condition sees, so that calls without conditions stay off the heap.
