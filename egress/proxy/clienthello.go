@@ -17,6 +17,7 @@ var (
 // hello is what a ClientHello says about where it is meant to go.
 type hello struct {
 	name      string // the host_name of server_name as sent; "" when absent
+	size      int    // bytes of its records
 	encrypted bool   // an encrypted_client_hello is there, be it real or grease: nobody but the server can tell
 }
 
@@ -64,7 +65,9 @@ func (r *helloReader) read(records []byte) (hello, error) {
 		case whole > maxHello, len(r.msg) > whole: // too long, or something follows it in its own record, which no client sends
 			return hello{}, errHello
 		case len(r.msg) == whole:
-			return parseHelloBody(r.msg[4:])
+			h, err := parseHelloBody(r.msg[4:])
+			h.size = r.at
+			return h, err
 		}
 	}
 }

@@ -31,10 +31,11 @@ type conn struct {
 	start time.Time
 	guard guard
 
-	proto  Protocol
-	target egress.Target       // the last one, for the log
-	over   bool                // the client has too many connections
-	judged *egress.Explanation // what decide allowed and open has not used yet: a name is resolved once
+	proto     Protocol
+	target    egress.Target       // the last one, for the log
+	over      bool                // the client has too many connections
+	helloSize int                 // bytes of the last ClientHello that was judged
+	judged    *egress.Explanation // what decide allowed and open has not used yet: a name is resolved once
 
 	up, down         atomic.Int64
 	movedUp, movedDn func(n int) error

@@ -34,7 +34,7 @@ func openBubble(t *testing.T, l Limits) *bubble {
 	go func() {
 		defer c.finish(func() bool { return true })
 		c.join(farSide, nil)
-		c.pump(farSide, func() error { return c.flushTo(farSide) })
+		c.pump(farSide, func() error { return c.flushTo(farSide) }, nil)
 	}()
 	return b
 }

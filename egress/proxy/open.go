@@ -69,29 +69,45 @@ func (c *conn) tunnel(t egress.Target, o opener) {
 		return
 	}
 	c.guard.begin(c.srv.opts.Limits.Idle)
+	second := &secondHello{c: c, t: t, told: make(chan struct{})}
 	first := func() error {
-		if !o.judged && !helloFirst {
-			r, err := c.firstWords(t)
-			if err != nil {
+		isTLS := o.judged || helloFirst
+		if !isTLS {
+			var r egress.Reason
+			var err error
+			if isTLS, r, err = c.firstWords(t); err != nil {
 				return err
-			}
-			if r != "" {
+			} else if r != "" {
 				c.refuseInside(t, r, o)
 				return errRefused
 			}
 		}
+		if !isTLS {
+			return c.flushTo(far)
+		}
+		if err := second.pass(far, c.helloSize); err != nil { // and not a byte more: a second hello may lie behind it
+			return err
+		}
+		r, err := second.watchClient(far)
+		if err != nil {
+			return err
+		}
+		if r != "" {
+			c.refuseInside(t, r, o)
+			return errRefused
+		}
 		return c.flushTo(far)
 	}
-	c.pump(far, first)
+	c.pump(far, first, func() error { return second.watchFar(far) })
 }
 
 // errRefused ends a tunnel whose first bytes were refused.
 var errRefused = net.ErrClosed
 
 // pump joins the client with the far side until both directions have ended.
-func (c *conn) pump(far net.Conn, first func() error) {
+func (c *conn) pump(far net.Conn, firstUp, firstDown func() error) {
 	j := joint{
-		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, first: first, splice: &c.srv.pipes, recovered: c.recovered,
+		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, firstUp: firstUp, firstDown: firstDown, splice: &c.srv.pipes, recovered: c.recovered,
 		linger: func() { c.guard.begin(min(lingerTime, c.srv.opts.Limits.Idle)) },
 	}
 	err := j.run()
@@ -130,32 +146,33 @@ func (c *conn) hello(t egress.Target) egress.Reason {
 
 // firstWords holds what a client says first on a port where anything may be spoken, until it is known whether it is TLS.
 // An end of input is no error: the relay meets it again.
-func (c *conn) firstWords(t egress.Target) (egress.Reason, error) {
+func (c *conn) firstWords(t egress.Target) (isTLS bool, r egress.Reason, err error) {
 	if len(c.in.buffered()) == 0 {
 		if err := c.in.fill(readSize); err == io.EOF {
-			return "", nil
+			return false, "", nil
 		} else if err != nil {
-			return "", err
+			return false, "", err
 		}
 	}
-	if c.in.buffered()[0] != 0x16 {
-		return "", nil
+	if c.in.buffered()[0] != recordHandshake {
+		return false, "", nil
 	}
 	h, err := c.in.readHello()
 	switch {
 	case err == errHello:
-		return "", nil // no server takes it for one either
+		return false, "", nil // no server takes it for one either
 	case err == io.EOF, err == io.ErrUnexpectedEOF:
-		return "", nil // what never becomes one
+		return false, "", nil // what never becomes one
 	case err != nil:
-		return "", err
+		return false, "", err
 	}
-	return c.judgeHello(t, h), nil
+	return true, c.judgeHello(t, h), nil
 }
 
 // judgeHello compares a ClientHello with the target of its tunnel.
 func (c *conn) judgeHello(t egress.Target, h hello) egress.Reason {
 	_, isLiteral := t.Addr()
+	c.helloSize = h.size
 	switch {
 	case h.encrypted && !c.srv.opts.AllowEncryptedHello:
 		return ReasonEncrypted

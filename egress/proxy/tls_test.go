@@ -249,3 +249,87 @@ func TestBareTLS(t *testing.T) {
 		}
 	}
 }
+
+// TestSecondHello: a server asks for a second ClientHello, which is held to the name of the first.
+func TestSecondHello(t *testing.T) {
+	authority := newCA(t)
+	cert := authority.issue(t, "ok.case.localhost")
+	t.Run("of a real client", func(t *testing.T) {
+		u := start(t, proxy.Options{Chain: outside(t, func(c net.Conn, _ string) {
+			s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}, CurvePreferences: []tls.CurveID{tls.CurveP521}})
+			b, _ := io.ReadAll(s)
+			_, _ = s.Write(b)
+			_ = s.CloseWrite()
+		})}, client(t, "ok.case.localhost"))
+		nc, _, _ := u.connect(t, "ok.case.localhost:443")
+		c := tls.Client(nc, &tls.Config{ServerName: "ok.case.localhost", RootCAs: authority.pool, CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP521}})
+		_, _ = io.WriteString(c, "hello")
+		_ = c.CloseWrite()
+		b, err := io.ReadAll(c)
+		if s := c.ConnectionState(); string(b) != "hello" || err != nil || !s.HelloRetryRequest {
+			t.Errorf("%q, %v, retried %v", b, err, s.HelloRetryRequest)
+		}
+	})
+	retry := append([]byte{0x16, 3, 3, 0, 44, 2, 0, 0, 40, 3, 3}, retryRandom...)
+	retry = append(retry, 0, 0x13, 1, 0, 0, 0)
+	right, wrong := helloBytes(t, "ok.case.localhost"), helloBytes(t, "evil.case.localhost")
+	ccs, early := []byte{20, 3, 3, 0, 1, 1}, []byte{23, 3, 3, 0, 2, 'h', 'i'}
+	for _, c := range []struct {
+		name   string
+		answer []byte
+		second []byte // with what comes before it
+		reason egress.Reason
+	}{
+		{"the same name", retry, right, ""},
+		{"behind what middleboxes like", retry, slicesOf(ccs, right), ""},
+		{"behind early data", retry, slicesOf(early, early, ccs, right), ""},
+		{"another name", retry, wrong, proxy.ReasonName},
+		{"another name behind others", retry, slicesOf(early, ccs, wrong), proxy.ReasonName},
+		{"another name in records of 10 bytes", retry, records(wrong, 10), proxy.ReasonName},
+		{"no name", retry, helloBytes(t, ""), proxy.ReasonNoName},
+		{"an encrypted one", retry, withExtension(right, 0xfe0d, nil), proxy.ReasonEncrypted},
+		{"no hello", retry, []byte{0x16, 3, 3, 0, 4, 11, 0, 0, 0}, proxy.ReasonNotTLS},
+		{"without being asked for", append([]byte{0x16, 3, 3, 0, 44, 2, 0, 0, 40, 3, 3}, make([]byte, 38)...), wrong, ""},
+	} {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/at once %v", c.name, early), func(t *testing.T) {
+				got := make(chan []byte, 1)
+				u := start(t, proxy.Options{Chain: outside(t, func(nc net.Conn, _ string) {
+					_, _ = io.ReadFull(nc, make([]byte, len(right)))
+					_, _ = nc.Write(c.answer)
+					b, _ := io.ReadAll(nc)
+					got <- b
+				})}, client(t, "ok.case.localhost"))
+				nc, r, _ := u.connect(t, "ok.case.localhost:443")
+				if early { // the client knows what it will be asked
+					_, _ = nc.Write(slicesOf(right, c.second))
+				} else {
+					_, _ = nc.Write(right)
+				}
+				if _, err := io.ReadFull(r, make([]byte, len(c.answer))); err != nil {
+					t.Fatal(err)
+				}
+				if !early {
+					_, _ = nc.Write(c.second)
+				}
+				_ = nc.(*net.TCPConn).CloseWrite()
+				_, _ = io.ReadAll(r)
+				b := <-got
+				if c.reason == "" {
+					if !bytes.Equal(b, c.second) {
+						t.Errorf("the far side got %d bytes, want %d", len(b), len(c.second))
+					}
+					return
+				}
+				if bytes.Contains(b, []byte{1, 0}) && len(b) > 60 || bytes.Contains(b, []byte("evil")) {
+					t.Errorf("the far side got %q", b)
+				}
+				u.events.wait(t, func(e proxy.Event) bool { return e.Reason == c.reason && !e.Allowed })
+			})
+		}
+	}
+}
+
+var retryRandom = []byte("\xCF\x21\xAD\x74\xE5\x9A\x61\x11\xBE\x1D\x8C\x02\x1E\x65\xB8\x91\xC2\xA2\x11\x16\x7A\xBB\x8C\x5E\x07\x9E\x09\xE2\xC8\xA8\x33\x9C")
+
+func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

@@ -17,9 +17,10 @@ const lingerTime = 10 * time.Second
 type joint struct {
 	client, server net.Conn
 	up, down       func(n int) error // told of each piece that moved; an error ends the tunnel
-	first          func() error      // runs before the first byte goes up; its error ends the tunnel
-	recovered      func(*error)      // deferred where a panic could come
-	linger         func()            // called once, when nothing can reach anyone any more but a side still sends
+	firstUp        func() error      // runs before the relay of its direction, nil for nothing; its error ends the tunnel
+	firstDown      func() error
+	recovered      func(*error) // deferred where a panic could come
+	linger         func()       // called once, when nothing can reach anyone any more but a side still sends
 	splice         *spliceSet
 
 	mu    sync.Mutex
@@ -44,8 +45,8 @@ func (j *joint) run() error {
 	j.toClient.told, j.toServer.told = make(chan struct{}), make(chan struct{})
 	var upErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { upErr = j.direction(j.server, j.client, j.up, j.first) })
-	downErr := j.direction(j.client, j.server, j.down, nil)
+	wg.Go(func() { upErr = j.direction(j.server, j.client, j.up, j.firstUp) })
+	downErr := j.direction(j.client, j.server, j.down, j.firstDown)
 	wg.Wait()
 	j.server.Close()
 	j.client.Close()
