@@ -24,6 +24,7 @@ type unasked struct {
 	answers atomic.Int64 // requests it has answered
 	talk    bucket       // lines on standard error, noise
 	news    bucket       // notifications
+	wants   bucket       // requests to the client
 
 	mu      sync.Mutex
 	asked   map[string]*asked    // its open requests to the client, by the key of its id
@@ -32,7 +33,7 @@ type unasked struct {
 }
 
 func (fs *unasked) init() {
-	fs.talk, fs.news = bucket{burst: 200, rate: 50}, bucket{burst: 2000, rate: 500}
+	fs.talk, fs.news, fs.wants = bucket{burst: 200, rate: 50}, bucket{burst: 2000, rate: 500}, bucket{burst: 200, rate: 20}
 	fs.asked, fs.tokens, fs.changes.told = map[string]*asked{}, map[string]taskToken{}, map[string]*change{}
 }
 
@@ -92,6 +93,10 @@ func (l *link) request(m jsonrpc.Message) {
 		l.refuse(m, jsonrpc.CodeMethodNotFound, "the client does not take this request")
 		return
 	case s.ctx.Err() != nil:
+		return
+	case !l.wants.take():
+		s.counts.flood.Add(1)
+		l.refuse(m, jsonrpc.CodeInternal, "too many requests in a short time")
 		return
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)

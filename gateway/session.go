@@ -44,6 +44,7 @@ type session struct {
 
 	mu      sync.Mutex
 	flights map[string]*flight // the client's open requests, by the key of its id
+	owed    int                // answers that the client waits for, also those on their way; subscriptions do not count
 	last    chan struct{}      // closed when the request before has been sent on: requests keep their order
 	hello   strictjson.Value   // the params of the client's initialize; absent before, and for a client of 2026-07-28
 	version string             // what was agreed with a client that initialized
@@ -130,14 +131,9 @@ func (s *session) drain() {
 	end := time.Now().Add(limit)
 	for time.Now().Before(end) && (s.gone == nil || !s.gone()) {
 		s.mu.Lock()
-		open := 0
-		for _, f := range s.flights {
-			if f.listen == nil {
-				open++
-			}
-		}
+		owed := s.owed
 		s.mu.Unlock()
-		if open == 0 {
+		if owed == 0 {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -294,14 +290,16 @@ func (s *session) open(m jsonrpc.Message) (*flight, strictjson.Value) {
 	f.ctx, f.cancel = context.WithCancelCause(s.ctx)
 	s.flights[key] = f
 	s.work.Add(1)
+	if f.listen == nil {
+		s.owed++
+	}
 	f.turn, s.last = s.last, f.sent
 	return f, strictjson.Value{}
 }
 
-// close ends a request, once: true for the caller that did.
-func (s *session) close(f *flight) (first bool) {
+// close ends a request, once, with or without an answer. Its id is free before the answer is out: the client may use it again.
+func (s *session) close(f *flight, answer func()) {
 	f.over.Do(func() {
-		first = true
 		f.passTurn()
 		f.mu.Lock()
 		if f.unwatch != nil {
@@ -316,9 +314,16 @@ func (s *session) close(f *flight) (first bool) {
 		s.mu.Lock()
 		delete(s.flights, f.ID.Key())
 		s.mu.Unlock()
+		if answer != nil {
+			answer()
+		}
+		if f.listen == nil {
+			s.mu.Lock()
+			s.owed--
+			s.mu.Unlock()
+		}
 		s.work.Done()
 	})
-	return first
 }
 
 // notification takes a notification of the client.

@@ -422,6 +422,39 @@ func TestFloodsAreBounded(t *testing.T) {
 	}
 }
 
+func TestAFloodOfRequestsIsBounded(t *testing.T) {
+	refused := make(chan int, 1)
+	r := newRig(t, Options{Launch: launcher(nil, func(in *bufio.Scanner, out io.Writer) {
+		count := 0
+		answering(func(method string, m strictjson.Value) string {
+			if method == "" {
+				if m.Get("error").Get("code").Number() == "-32603" {
+					count++
+				}
+				return ""
+			}
+			if m.Get("params").Get("name").Str() == "count" {
+				refused <- count
+				return `"result":{"content":[]}`
+			}
+			for i := range 3000 {
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":"r%d","method":"roots/list"}`+"\n", i)
+			}
+			return `"result":{"content":[]}`
+		})(in, out)
+	})})
+	r.ask(initialize)
+	asked := 0
+	r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"}}`, func(line string) {
+		asked++
+		r.send(`{"jsonrpc":"2.0","id":` + string(parsed(t, line).Get("id").Append(nil)) + `,"result":{"roots":[]}}`)
+	})
+	r.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count"}}`, func(string) { asked++ })
+	if n := <-refused; asked < 10 || asked > 1000 || n == 0 {
+		t.Errorf("the client was asked %d of 3,000 times, the server was told so %d times", asked, n)
+	}
+}
+
 func TestChangesAreToldAtOnceAndThenOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []time.Duration

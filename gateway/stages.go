@@ -152,7 +152,7 @@ func (s *session) fail(f *flight, up *upstream, link *link, err error) {
 	}
 	switch bad := (*jsonrpc.BadMessage)(nil); {
 	case byClient, errors.Is(cause, errClientGone):
-		s.close(f)
+		s.close(f, nil)
 		return
 	case errors.Is(cause, errTimeout):
 		err = fmt.Errorf("server %s did not answer within %v", up.name(), up.CallTimeout)
@@ -176,7 +176,5 @@ func (s *session) refuse(f *flight, why string) {
 
 // finish answers the client, once.
 func (s *session) finish(f *flight, result, failure strictjson.Value) {
-	if s.close(f) {
-		s.reply(f.ID, result, failure)
-	}
+	s.close(f, func() { s.reply(f.ID, result, failure) })
 }
