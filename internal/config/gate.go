@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,13 +37,13 @@ type Rule struct {
 
 // RuleTest is a call and the answer the policy must give to it. It runs whenever the file is read.
 type RuleTest struct {
-	Tool      Line           `yaml:"tool"`
-	Args      map[string]any `yaml:"args"`
-	Principal string         `yaml:"principal"`
-	Tainted   bool           `yaml:"tainted"`
-	Reads     []string       `yaml:"reads"`
-	Said      []string       `yaml:"said"`
-	Expect    Answer         `yaml:"expect"`
+	Tool      Line              `yaml:"tool"`
+	Args      map[string]any    `yaml:"args"`
+	Principal string            `yaml:"principal"`
+	Tainted   bool              `yaml:"tainted"`
+	Reads     []string          `yaml:"reads"`
+	Said      []string          `yaml:"said"`
+	Expect    Word[gate.Answer] `yaml:"expect"`
 }
 
 // Tools says what tools can do, by server.tool. A tool that is not here can write and send, and each of its arguments
@@ -63,9 +64,9 @@ type Tool struct {
 
 // Binding is an argument that says who or what a call acts on: its name, or its name with kind and class.
 type Binding struct {
-	Arg   string     `yaml:"arg"`
-	Kind  gate.Kind  `yaml:"kind"`
-	Class gate.Class `yaml:"class"`
+	Arg   string           `yaml:"arg"`
+	Kind  Word[gate.Kind]  `yaml:"kind"`
+	Class Word[gate.Class] `yaml:"class"`
 }
 
 // Store holds what the operator vouches for: it grounds ordinary arguments from the start.
@@ -80,21 +81,29 @@ type Store struct {
 
 // Profile says what a session may do after it read untrusted content.
 type Profile struct {
-	Mode       gate.Mode `yaml:"mode"`
-	Ungrounded Answer    `yaml:"ungrounded"` // ask (default) or deny
-	Task       []Line    `yaml:"task"`       // the tools a task needs
-	Denials    int       `yaml:"denials"`    // refusals after which the session halts; 0: gate.DefaultDenials
+	Mode       Word[gate.Mode]   `yaml:"mode"`
+	Ungrounded Word[gate.Answer] `yaml:"ungrounded"` // ask (default) or deny
+	Task       []Line            `yaml:"task"`       // the tools a task needs
+	Denials    int               `yaml:"denials"`    // refusals after which the session halts; 0: gate.DefaultDenials
 }
 
-// Answer is deny, ask or allow; set is false where the file says nothing.
-type Answer struct {
-	gate.Answer
+// Word is one of a fixed list of words; set is false where the file says nothing.
+type Word[T any] struct {
+	Is  T
 	set bool
 }
 
-func (a *Answer) UnmarshalText(text []byte) error {
-	a.set = true
-	return a.Answer.UnmarshalText(text)
+// UnmarshalYAML says the line of a word that is not in the list.
+func (w *Word[T]) UnmarshalYAML(node ast.Node) error {
+	var text string
+	if err := yaml.NodeToValue(node, &text); err != nil {
+		return err
+	}
+	w.set = true
+	if err := any(&w.Is).(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("line %d: %w", node.GetToken().Position.Line, err)
+	}
+	return nil
 }
 
 // Line is a text of the file with its line.
@@ -169,13 +178,13 @@ func (f *File) Gate(profile string, in GateInput) (gate.Spec, gate.Budget, error
 	}
 	spec := gate.Spec{
 		Servers: in.Servers, Sandboxed: in.Sandboxed, Known: in.Known,
-		Mode: prof.Mode, Task: sources(prof.Task),
+		Mode: prof.Mode.Is, Task: sources(prof.Task),
 	}
 	if prof.Ungrounded.set {
-		if prof.Ungrounded.Answer == gate.Allow {
+		if prof.Ungrounded.Is == gate.Allow {
 			return spec, gate.Budget{}, fmt.Errorf("ungrounded: it is ask or deny")
 		}
-		spec.DenyUngrounded = prof.Ungrounded.Answer == gate.Deny
+		spec.DenyUngrounded = prof.Ungrounded.Is == gate.Deny
 	}
 	if prof.Denials < 0 {
 		return spec, gate.Budget{}, fmt.Errorf("denials: it is a number of refusals, or 0 for %d", gate.DefaultDenials)
@@ -229,7 +238,7 @@ func (r *Rule) rule() (gate.Rule, error) {
 		args, _ := asJSON(t.Args).(map[string]any)
 		out.Tests = append(out.Tests, gate.RuleTest{
 			Line: t.Tool.Line, Tool: t.Tool.Text, Args: args, Principal: t.Principal,
-			Tainted: t.Tainted, Reads: t.Reads, Said: t.Said, Expect: t.Expect.Answer,
+			Tainted: t.Tainted, Reads: t.Reads, Said: t.Said, Expect: t.Expect.Is,
 		})
 	}
 	return out, nil
@@ -275,7 +284,7 @@ func (t Tool) spec(name string, servers []string) (gate.ToolSpec, error) {
 		if b.Arg == "" {
 			return out, fmt.Errorf("line %d: %s: a binding names its argument: {arg: to, kind: mail, class: ordinary}", t.line, name)
 		}
-		out.Labels.Bind = append(out.Labels.Bind, gate.Binding{Path: b.Arg, Kind: b.Kind, Class: b.Class})
+		out.Labels.Bind = append(out.Labels.Bind, gate.Binding{Path: b.Arg, Kind: b.Kind.Is, Class: b.Class.Is})
 	}
 	return out, nil
 }
