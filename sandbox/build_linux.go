@@ -70,6 +70,9 @@ func (in *initer) build() error {
 	if err := in.mountProc(); err != nil {
 		return err
 	}
+	for _, fd := range in.covers {
+		unix.Close(fd)
+	}
 	return layerError("files", in.enter())
 }
 
@@ -162,30 +165,28 @@ func (in *initer) place(e entry) error {
 // cover clones a cover: a mount with mode 0 and nothing in it. The covers themselves were mounted with all attributes, which a clone
 // inherits.
 func (in *initer) cover(e entry) (int, error) {
-	from := coverFile
+	from := in.covers[0]
 	if e.Dir {
-		from = coverDir
+		from = in.covers[1]
 	}
-	at, err := in.root.at(from)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(at)
-	fd, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	fd, err := unix.OpenTree(from, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("cloning a cover: %w", err)
 	}
 	return fd, nil
 }
 
-// mountCovers gives the two covers the attributes of their clones.
+// mountCovers gives the two covers the attributes of their clones, and opens them.
 func (in *initer) mountCovers() error {
-	for _, path := range []string{coverDir, coverFile} {
+	for i, path := range []string{coverFile, coverDir} {
 		fd, err := in.root.again(path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 		if err != nil {
 			return err
 		}
 		if err := in.root.attach(fd, path); err != nil {
+			return err
+		}
+		if in.covers[i], err = in.root.at(path); err != nil {
 			return err
 		}
 	}

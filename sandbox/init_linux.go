@@ -98,7 +98,8 @@ type initer struct {
 	ctl    control
 	plan   plan
 	root   root
-	mounts []int // grabbed, in the order of the entries
+	mounts []int  // grabbed, in the order of the entries
+	covers [2]int // of a file and of a folder, opened while the root is built
 	notes  []string
 	inside map[string]string // namespaces
 	pty    *os.File          // the command's side

@@ -251,10 +251,9 @@ func TestKillMatrix(t *testing.T) {
 	const daemons = 1000
 	kids := func(pid int) []int { // of the launcher: init and the janitor
 		var pids []int
-		data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 		for _, f := range tasks {
-			data, _ = os.ReadFile(f)
+			data, _ := os.ReadFile(f)
 			for _, field := range strings.Fields(string(data)) {
 				if p, err := strconv.Atoi(field); err == nil {
 					pids = append(pids, p)

@@ -69,6 +69,7 @@ func depth(p string) int {
 }
 
 func (v *view) system() error {
+	folders := map[string]string{} // without links; a few hold all the files
 	for _, path := range slices.Concat(systemFolders, systemFiles) {
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -84,11 +85,13 @@ func (v *view) system() error {
 			v.links = append(v.links, link{path, to})
 			continue
 		}
-		real, err := filepath.EvalSymlinks(path) // a parent may be a link
-		if err != nil {
-			return err
+		dir := filepath.Dir(path)
+		if folders[dir] == "" {
+			if folders[dir], err = filepath.EvalSymlinks(dir); err != nil {
+				return err
+			}
 		}
-		v.entries = append(v.entries, entry{Target: path, Source: real, Access: readOnly, Dir: info.IsDir()})
+		v.entries = append(v.entries, entry{Target: path, Source: filepath.Join(folders[dir], filepath.Base(path)), Access: readOnly, Dir: info.IsDir()})
 	}
 	for _, path := range devices {
 		if _, err := os.Lstat(path); err != nil {
