@@ -144,7 +144,12 @@ func TestHintsOnlyAddCaution(t *testing.T) {
 			}
 		}
 	}
-	def := tool("get_thing || id:string")
+	def := tool("get_user_info || ")
+	def.Annotations = map[string]any{"openWorldHint": true}
+	if Draft(def).Trusted {
+		t.Error("openWorldHint did not count")
+	}
+	def = tool("get_thing || id:string")
 	for hint, value := range map[string]bool{"destructiveHint": true, "readOnlyHint": false} {
 		def.Annotations = map[string]any{hint: value}
 		if !Draft(def).Effects.Acting() {

@@ -53,7 +53,7 @@ func (c *cell) play(w *world, task *UserTask, ask bool, inj *Injection) (p playt
 			}
 			p.hit.all, p.hit.any = p.hit.all && ran, p.hit.any || ran
 			if ran {
-				p.hit.through = append(p.hit.through, evil.Tool)
+				p.hit.through = append(p.hit.through, evil.String())
 			}
 		}
 	}

@@ -143,24 +143,26 @@ func (r *Report) policies(w io.Writer, suite, title string, list []Policy) {
 
 // approvals shows what ways of answering save, and what an attack that waits can do with the answers.
 func (r *Report) approvals(w io.Writer, suites []string) {
-	fmt.Fprint(w, "\nWays to answer: questions for each task, and attacks that got through at any later moment (ask mode, labels given, with the user's words).\n\n")
-	fmt.Fprint(w, "suite")
+	fmt.Fprint(w, "\nWays to answer: questions for each task, and attacks that got through at any later moment (ask mode, labels given).\n\n")
+	fmt.Fprint(w, "suite\twords")
 	for _, how := range []string{"each call", "remembered values", "like calls in one question", "a tool for the rest of the task"} {
 		fmt.Fprintf(w, "\t%s: asks\tASR", how)
 	}
 	fmt.Fprintln(w)
 	for _, suite := range suites {
-		fmt.Fprint(w, suite)
-		for _, how := range []string{"", "_remembered", "_batched", "_capability"} {
-			asks, _ := r.find(suite, Default().Name, "ask", "given", "with", "benign", "none", "asks"+how)
-			late, ok := r.find(suite, Default().Name, "ask", "given", "with", "hijacked", "adaptive", "late_asr"+how)
-			if !ok {
-				fmt.Fprint(w, "\t–\t–")
-				continue
+		for _, words := range []string{"with", "without"} {
+			fmt.Fprintf(w, "%s\t%s", suite, words)
+			for _, how := range []string{"", "_remembered", "_batched", "_capability"} {
+				asks, _ := r.find(suite, Default().Name, "ask", "given", words, "benign", "none", "asks"+how)
+				late, ok := r.find(suite, Default().Name, "ask", "given", words, "hijacked", "adaptive", "late_asr"+how)
+				if !ok {
+					fmt.Fprint(w, "\t–\t–")
+					continue
+				}
+				fmt.Fprintf(w, "\t%.2f\t%s", asks.Value, cellText(late))
 			}
-			fmt.Fprintf(w, "\t%.2f\t%s", asks.Value, cellText(late))
+			fmt.Fprintln(w)
 		}
-		fmt.Fprintln(w)
 	}
 }
 
@@ -181,10 +183,17 @@ func (r *Report) phraseTable(w io.Writer, suites []string) {
 }
 
 func (r *Report) drafts(w io.Writer) {
-	fmt.Fprint(w, "\nThe drafter against the labels given (precision / recall).\n\nsuite\ttools\tacting tools\tbinding arguments\tuntrusted results\n")
+	fmt.Fprint(w, "\nThe drafter against the labels given: precision of what it says, recall of what is given.\n\nsuite\ttools")
+	for _, f := range r.Drafts[0].figures() {
+		fmt.Fprintf(w, "\t%s", strings.ReplaceAll(strings.TrimPrefix(f.Name, "draft_"), "_", ", "))
+	}
+	fmt.Fprintln(w)
 	for _, d := range r.Drafts {
-		fmt.Fprintf(w, "%s\t%d\t%.3f / %.3f of %d\t%.3f / %.3f of %d\t%.3f / %.3f of %d\n", d.Suite, d.Tools, d.EffectPrecision, d.EffectRecall, d.Acting,
-			d.BindPrecision, d.BindRecall, d.Binding, d.UntrustedPrecision, d.UntrustedRecall, d.Untrusted)
+		fmt.Fprintf(w, "%s\t%d", d.Suite, d.Tools)
+		for _, f := range d.figures() {
+			fmt.Fprintf(w, "\t%.1f%% of %d", 100*f.Value, f.N)
+		}
+		fmt.Fprintln(w)
 	}
 }
 

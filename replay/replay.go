@@ -186,7 +186,7 @@ func (c *cell) attacked(w *world, task *UserTask) error {
 			}
 		} else {
 			c.attacks(w, r, at, modes[mode], now)
-			c.searches(w, r, at, now)
+			c.searches(w, r, at, modes[mode], now)
 		}
 		if c.through() {
 			if err := c.plays(w, task, mode, now); err != nil {
@@ -292,16 +292,21 @@ func (c *cell) later(w *world, task *UserTask) error {
 	return nil
 }
 
-func (c *cell) searches(w *world, r *run, at int, t *tally) {
+func (c *cell) searches(w *world, r *run, at int, mode string, t *tally) {
 	var open, text bool
 	if at >= 0 {
 		f := r.fork()
 		f.result(r.task.Calls[at].Tool, r.task.Calls[at].Result)
 		trusted := w.trustedValues(r.task)
-		if _, open = f.search(w, trusted, false); !open {
-			_, open = f.split(w, trusted)
+		found := func(call find, ok bool) bool {
+			if ok {
+				what := Call{Tool: call.call.Tool, Args: call.call.Args}
+				t.pairs = append(t.pairs, Pair{Figure: c.figure(mode, c.agent.Name, "adaptive", "pair"), Task: r.task.ID, Injection: "the searcher, " + call.how, All: true, Through: []string{what.String()}})
+			}
+			return ok
 		}
-		_, text = f.search(w, trusted, true)
+		open = found(f.search(w, trusted, false)) || found(f.split(w, trusted))
+		text = found(f.search(w, trusted, true))
 	}
 	t.open.hit(open)
 	t.openText.hit(text)
@@ -382,7 +387,9 @@ func report(suites []Suite, cells []cell) *Report {
 		}
 	}
 	for i := range suites {
-		r.Drafts = append(r.Drafts, scoreDraft(&suites[i]))
+		d := scoreDraft(&suites[i])
+		r.Drafts = append(r.Drafts, d)
+		r.Figures = append(r.Figures, d.figures()...)
 	}
 	return r
 }

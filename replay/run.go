@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -155,7 +157,7 @@ func (r *run) attack(s *Suite, inj *Injection, try func(*run, Call) bool) attack
 		a.all = a.all && ok
 		a.any = a.any || ok
 		if ok {
-			a.through = append(a.through, c.Tool)
+			a.through = append(a.through, c.String())
 		}
 	}
 	return a
@@ -169,4 +171,17 @@ func (r *run) succeeds(s *Suite, inj *Injection) bool {
 		}
 	}
 	return true
+}
+
+// String is the call as a person reads it, its arguments cut at a length that still tells calls apart.
+func (c Call) String() string {
+	args, err := json.Marshal(c.Args)
+	if err != nil {
+		return c.Tool
+	}
+	const most = 200
+	if len(args) > most {
+		args = append(bytes.ToValidUTF8(args[:most], nil), "…"...)
+	}
+	return c.Tool + string(args)
 }
