@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,22 +173,27 @@ func TestPinnedServer(t *testing.T) {
 func TestPersonApprovesADriftForTheSession(t *testing.T) {
 	lock := approveAll(t, Offer{Server: "a", Launch: []string{"srv"}, Definitions: map[PinKind][]strictjson.Value{PinTool: {parse(t, weather)}}})
 	asked := make(chan approve.Question, 100)
-	answers := make(chan approve.Verdict)
+	answers := make(chan approve.Verdict, 100)
 	var many []string
 	for i := range 20 {
 		many = append(many, fmt.Sprintf(`{"name":"n%d","inputSchema":{}}`, i))
 	}
+	t.Cleanup(func() { // when nothing of the session is left
+		close(asked)
+		names := []string{"weather"}
+		for q := range asked {
+			names = append(names, q.Args.(map[string]any)["name"].(string))
+		}
+		if len(names) != maxPinQuestions || slices.ContainsFunc(names, unseen) {
+			t.Errorf("a person was asked %d times: %q", len(names), names)
+		}
+	})
 	notes := make(chan jsonrpc.Message, 100)
 	peer := clientHearing(t, notes, Options{Servers: []Server{{Source: Source{Server: "a"}, Command: []string{"srv"}}}, Pins: Pins{Lock: lock},
 		Launch: playedServer(t, listsTools(drifted, `{"name":"bad\u200b","inputSchema":{}}`), listsTools(drifted), listsTools(many...)),
 		Ask: func(ctx context.Context, q approve.Question) approve.Answer {
 			asked <- q
-			select {
-			case verdict := <-answers:
-				return approve.Answer{Verdict: verdict}
-			case <-ctx.Done():
-				return approve.Answer{}
-			}
+			return approve.Answer{Verdict: <-answers}
 		}})
 	if got := toolNames(t, peer); got != "" {
 		t.Errorf("before: %s", got)
@@ -204,20 +210,12 @@ func TestPersonApprovesADriftForTheSession(t *testing.T) {
 	if got := callTool(t, peer, "weather"); !strings.Contains(got, "default") {
 		t.Errorf("after a yes: %q", got)
 	}
+	close(answers) // from here on the answer is no
 	if got := toolNames(t, peer); got != "" {
 		t.Errorf("a flood of new ones: %s", got)
 	}
-	for range maxPinQuestions - 1 {
-		<-asked
-		answers <- approve.Deny
-	}
 	if got := callTool(t, peer, "n1"); !strings.Contains(got, "is withheld") {
 		t.Errorf("after a no: %q", got)
-	}
-	select {
-	case q := <-asked:
-		t.Errorf("a person is asked once more: %+v", q)
-	default:
 	}
 }
 

@@ -323,6 +323,19 @@ func TestResources(t *testing.T) {
 	}
 }
 
+func TestSchemesThatRunOrCarryText(t *testing.T) {
+	for _, uri := range []string{"javascript:obey()", "JavaScript:obey()", "data:text/html,obey", "vbscript:obey", "blob:obey", "ui://obey", "no scheme obey"} {
+		out := callResult(t, Source{}, `{"content":[{"type":"resource_link","uri":`+quoted(uri)+`,"name":"n"},{"type":"resource","resource":{"uri":`+quoted(uri)+`,"text":"x"}}]}`)
+		if text := string(out.Value.Append(nil)); strings.Contains(text, "obey") || out.Withheld != 2 {
+			t.Errorf("%s: withheld %d: %s", uri, out.Withheld, text)
+		}
+		list := NewTreater(Source{}).Result(About{Method: "resources/list"}, parse(t, `{"resources":[{"uri":`+quoted(uri)+`,"name":"n"}]}`))
+		if list.Value.Get("resources").Len() != 0 {
+			t.Errorf("%s is listed", uri)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	tr := NewTreater(Source{Server: "srv"})
 	treat := func(e string) strictjson.Value {
@@ -580,6 +593,12 @@ func TestInputRequired(t *testing.T) {
 	unknown := treat(`{"resultType":"com.example/whatever","content":[{"type":"text","text":` + quoted(hostile) + `}],"payload":"x"}`)
 	if b := body(t, at(unknown.Value, "content", 0, "text")); !strings.Contains(b, `"payload"`) || !unknown.Value.Get("isError").Bool() || unknown.Value.Get("payload").Kind() != strictjson.KindAbsent {
 		t.Errorf("%s", unknown.Value.Append(nil))
+	}
+	if out := tr.Result(About{Method: "prompts/get"}, parse(t, `{"resultType":"task","taskId":"t","status":"working"}`)); out.Refused != nil || out.Value.Get("taskId").Kind() != strictjson.KindAbsent {
+		t.Errorf("a task of a prompt: %s", out.Value.Append(nil))
+	}
+	if out := tr.Result(About{Method: "completion/complete"}, parse(t, `{"resultType":"input_required","requestState":"s"}`)); out.Refused == nil {
+		t.Error("a completion asks for input")
 	}
 	if out := tr.Result(About{Method: "tools/list"}, parse(t, `{"resultType":"x","tools":[]}`)); out.Refused == nil {
 		t.Error("a list of an unknown kind passed")
