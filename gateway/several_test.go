@@ -265,3 +265,20 @@ func TestAServerThatRunsElsewhere(t *testing.T) {
 		t.Errorf("%d connections", connects)
 	}
 }
+
+func TestServersThatStartWithTheClient(t *testing.T) {
+	started := make(chan string, 4)
+	launch := launcher(func(s Server) { started <- s.Server }, offering("x", []string{"t"}, nil, nil))
+	r := newRig(t, Options{Launch: launch, Servers: []Server{
+		{Source: Source{Server: "lazy"}, Command: []string{"fake"}}, {Source: Source{Server: "eager"}, Command: []string{"fake"}, AtStart: true},
+	}})
+	r.ask(initialize)
+	r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if name := <-started; name != "eager" {
+		t.Errorf("%s was started first", name)
+	}
+	r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lazy__t"}}`)
+	if name := <-started; name != "lazy" {
+		t.Errorf("%s was started second", name)
+	}
+}

@@ -32,6 +32,7 @@ type Server struct {
 	UnknownMembers string `yaml:"unknown_members"` // drop (default) or pass
 	SamplingTools  bool   `yaml:"sampling_tools"`
 	Timeout        string `yaml:"timeout"` // of one call, such as 10m
+	Start          string `yaml:"start"`   // on-use (default), or with-client: when a client has connected
 
 	Sandbox *Sandbox `yaml:"sandbox"` // absent: the preset server
 	Egress  *Egress  `yaml:"egress"`  // absent: no network
@@ -110,6 +111,7 @@ func (s *Server) gateway(name string) (gateway.Server, error) {
 		{"trust", s.Trust, map[string]func(){"untrusted": nil, "first-party": func() { g.Trust = gateway.FirstParty }}},
 		{"structured", s.Structured, map[string]func(){"fold": nil, "defang": func() { g.Structured = gateway.Defang }, "pass": func() { g.Structured = gateway.PassOnward }}},
 		{"instructions", s.Instructions, map[string]func(){"drop": nil, "frame": func() { g.FrameInstructions = true }}},
+		{"start", s.Start, map[string]func(){"on-use": nil, "with-client": func() { g.AtStart = true }}},
 		{"unknown_members", s.UnknownMembers, map[string]func(){"drop": nil, "pass": func() { g.PassUnknown = true }}},
 	} {
 		if choice.value == "" {
