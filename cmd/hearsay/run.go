@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -252,8 +253,8 @@ func (r *runner) run(ctx context.Context) error {
 		level = slog.LevelDebug
 	}
 	out, err := serveWayOut(ctx, proc, proxy.Client{Name: runName, Dialer: r.dialer}, proxy.Options{
-		Record: recordConnections(r.log, r.stderr),
-		Logger: slog.New(slog.NewTextHandler(r.stderr, &slog.HandlerOptions{Level: level})),
+		Record: recordConnections(r.log, streams.tell()),
+		Logger: slog.New(slog.NewTextHandler(streams.tell(), &slog.HandlerOptions{Level: level})),
 	})
 	if err != nil {
 		return end(err)
@@ -322,6 +323,23 @@ func (s *streams) fill(spec *sandbox.Spec) {
 		return
 	}
 	spec.Stdin, spec.Stdout, spec.Stderr = asPipe(s.in), asPipe(s.out), asPipe(s.err)
+}
+
+// tell is where lines for the person go while the command runs: a terminal whose relay is on does not return the carriage by itself.
+func (s *streams) tell() io.Writer {
+	if s.terminal != nil {
+		return rawLines{s.err}
+	}
+	return s.err
+}
+
+type rawLines struct{ w io.Writer }
+
+func (r rawLines) Write(p []byte) (int, error) {
+	if _, err := r.w.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // asPipe is the stream when it is a pipe, which opens nothing but itself.

@@ -126,7 +126,11 @@ func recordConnections(log *audit.Log, tell io.Writer) func(proxy.Event) error {
 			key := e.Target.String() + string(e.Reason)
 			if tell != nil && !told[key] && len(told) < maxTold {
 				told[key] = true
-				fmt.Fprintf(tell, "hearsay: refused a connection to %s: %s\r\n", e.Target, e.Reason)
+				target := "a target that could not be read"
+				if e.Target.IsValid() {
+					target = e.Target.String()
+				}
+				fmt.Fprintf(tell, "hearsay: refused a connection to %s: %s\n", target, e.Reason)
 			}
 			mu.Unlock()
 		}
