@@ -152,9 +152,9 @@ func schemaAt(schema any, a *argPattern) (sub map[string]any, names []string, pl
 func unmatchable(schema map[string]any, a *argPattern, answer Answer) string {
 	try := func(v any) bool {
 		if answer == Allow {
-			return leafAllowed(v, a, 0)
+			return leafAllowed(v, a, nil, 0)
 		}
-		return leafDenied(v, a, 0)
+		return leafDenied(v, a, nil, 0)
 	}
 	values, _ := schema["enum"].([]any)
 	if v, ok := schema["const"]; ok {

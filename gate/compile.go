@@ -59,7 +59,7 @@ func Compile(spec Spec) (*Policy, error) {
 // Advice lists what is not wrong but worth knowing: rules that are no boundary, and what they leave open.
 func (p *Policy) Advice() []Problem { return slices.Clone(p.problems) }
 
-// AsksForPaths reports whether some condition compares paths, so that [Call.Paths] is worth filling.
+// AsksForPaths reports whether some rule compares paths, so that [Call.Paths] is worth filling.
 func (p *Policy) AsksForPaths() bool { return p.paths }
 
 // Version is a digest of the policy. An answer that was given under one version says nothing about another.
@@ -214,7 +214,7 @@ func (c *compiler) policy() *Policy {
 	}
 	c.addLabels(p)
 	for _, r := range c.rules {
-		p.paths = p.paths || strings.Contains(r.when, "within")
+		p.paths = p.paths || strings.Contains(r.when, "within") || slices.ContainsFunc(r.pat.args, func(a argPattern) bool { return a.value.pathLike() && a.value.url == nil })
 		if r.pat.server != "*" && p.wild[r.pat.server] == nil {
 			p.wild[r.pat.server] = &ruleset{}
 		}

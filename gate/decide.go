@@ -9,7 +9,7 @@ type Policy struct {
 	mode     Mode
 	denyBare bool // refuse what is not grounded
 	tasks    [][]pattern
-	paths    bool // some condition compares paths
+	paths    bool // some rule compares paths
 	problems []Problem
 	version  string
 }

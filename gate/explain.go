@@ -59,9 +59,9 @@ func (q *inquiry) consider(r *rule) Considered {
 		case q.isCommand(a):
 			ok = q.line.denied(&a.value)
 		case r.answer == Allow:
-			ok = allLeaves(q.call.Args, a)
+			ok = allLeaves(q.call, a)
 		default:
-			ok = anyLeaf(q.call.Args, a)
+			ok = anyLeaf(q.call, a)
 		}
 		if !ok {
 			out.Why = a.label() + " is not what the rule says"

@@ -2,38 +2,39 @@ package gate
 
 // anyLeaf reports whether any value at the argument's place matches in the wide reading. Names are compared without case:
 // a server may read them so. Without a name every value of the call counts.
-func anyLeaf(args map[string]any, a *argPattern) bool {
+func anyLeaf(c *Call, a *argPattern) bool {
+	args := c.Args
 	if a.name == "" {
 		for _, v := range args {
-			if leafDenied(v, a, 0) {
+			if leafDenied(v, a, c.Paths, 0) {
 				return true
 			}
 		}
 		return false
 	}
-	if v, ok := args[a.name]; ok && leafDenied(v, a, 0) {
+	if v, ok := args[a.name]; ok && leafDenied(v, a, c.Paths, 0) {
 		return true
 	}
-	return pathDenied(args, a.path, a)
+	return pathDenied(args, a.path, a, c.Paths)
 }
 
-func pathDenied(v any, path []string, a *argPattern) bool {
+func pathDenied(v any, path []string, a *argPattern, paths map[string]string) bool {
 	if len(path) == 0 {
-		return leafDenied(v, a, 0)
+		return leafDenied(v, a, paths, 0)
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		if sub, ok := v[path[0]]; ok && pathDenied(sub, path[1:], a) {
+		if sub, ok := v[path[0]]; ok && pathDenied(sub, path[1:], a, paths) {
 			return true
 		}
 		for k, sub := range v {
-			if k != path[0] && foldText(k) == foldText(path[0]) && pathDenied(sub, path[1:], a) {
+			if k != path[0] && foldText(k) == foldText(path[0]) && pathDenied(sub, path[1:], a, paths) {
 				return true
 			}
 		}
 	case []any:
 		for _, sub := range v {
-			if pathDenied(sub, path, a) {
+			if pathDenied(sub, path, a, paths) {
 				return true
 			}
 		}
@@ -41,21 +42,21 @@ func pathDenied(v any, path []string, a *argPattern) bool {
 	return false
 }
 
-func leafDenied(v any, a *argPattern, depth int) bool {
+func leafDenied(v any, a *argPattern, paths map[string]string, depth int) bool {
 	if depth > maxDepth {
 		return true
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, sub := range v {
-			if leafDenied(sub, a, depth+1) {
+			if leafDenied(sub, a, paths, depth+1) {
 				return true
 			}
 		}
 		return false
 	case []any:
 		for _, sub := range v {
-			if leafDenied(sub, a, depth+1) {
+			if leafDenied(sub, a, paths, depth+1) {
 				return true
 			}
 		}
@@ -68,29 +69,34 @@ func leafDenied(v any, a *argPattern, depth int) bool {
 	if !isString && a.value.number != "" && a.value.number == canonicalNumber(text) {
 		return true
 	}
-	return a.value.denies(text)
+	if a.value.denies(text) {
+		return true
+	}
+	real, known := paths[text]
+	return known && (real == "" && a.value.pathLike() || a.value.denies(real)) // "" leads nobody knows where
 }
 
 // maxDepth bounds the nesting of a value that is judged.
 const maxDepth = 128
 
 // allLeaves reports whether the argument is there and every value at its place matches exactly as typed.
-func allLeaves(args map[string]any, a *argPattern) bool {
+func allLeaves(c *Call, a *argPattern) bool {
+	args := c.Args
 	if a.name == "" {
 		if len(args) != 1 {
 			return false
 		}
 		for _, v := range args {
-			return leafAllowed(v, a, 0)
+			return leafAllowed(v, a, c.Paths, 0)
 		}
 	}
 	if ambiguous(args, a.path[0]) {
 		return false
 	}
 	if v, ok := args[a.name]; ok {
-		return leafAllowed(v, a, 0)
+		return leafAllowed(v, a, c.Paths, 0)
 	}
-	return pathAllowed(args, a.path, a)
+	return pathAllowed(args, a.path, a, c.Paths)
 }
 
 // ambiguous reports whether another key of args is the same name to a reader without letter case.
@@ -107,17 +113,17 @@ func ambiguous(args map[string]any, name string) bool {
 	return false
 }
 
-func pathAllowed(v any, path []string, a *argPattern) bool {
+func pathAllowed(v any, path []string, a *argPattern, paths map[string]string) bool {
 	if len(path) == 0 {
-		return leafAllowed(v, a, 0)
+		return leafAllowed(v, a, paths, 0)
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		sub, ok := v[path[0]]
-		return ok && !ambiguous(v, path[0]) && pathAllowed(sub, path[1:], a)
+		return ok && !ambiguous(v, path[0]) && pathAllowed(sub, path[1:], a, paths)
 	case []any:
 		for _, sub := range v {
-			if !pathAllowed(sub, path, a) {
+			if !pathAllowed(sub, path, a, paths) {
 				return false
 			}
 		}
@@ -126,10 +132,10 @@ func pathAllowed(v any, path []string, a *argPattern) bool {
 	return false
 }
 
-func leafAllowed(v any, a *argPattern, depth int) bool {
+func leafAllowed(v any, a *argPattern, paths map[string]string, depth int) bool {
 	if list, ok := v.([]any); ok && depth < maxDepth {
 		for _, sub := range list {
-			if !leafAllowed(sub, a, depth+1) {
+			if !leafAllowed(sub, a, paths, depth+1) {
 				return false
 			}
 		}
@@ -140,7 +146,7 @@ func leafAllowed(v any, a *argPattern, depth int) bool {
 	case !ok:
 		return false
 	case isString:
-		return a.value.allows(text)
+		return a.value.allows(text) && a.value.allowsReal(text, paths)
 	case a.quoted:
 		return false
 	case a.value.number != "":
@@ -168,4 +174,14 @@ func has(v any, path []string) bool {
 		}
 	}
 	return false
+}
+
+// allowsReal reports whether a wildcard that a path matched also matches what the path leads to. A path that the operator
+// spelt out may be a link.
+func (v *valuePattern) allowsReal(text string, paths map[string]string) bool {
+	if v.text.exact() || v.url != nil || !v.pathLike() {
+		return true
+	}
+	real, known := paths[text]
+	return !known || real != "" && v.allows(real)
 }

@@ -285,6 +285,41 @@ func TestArgumentPatterns(t *testing.T) {
 	}
 }
 
+func TestLinksAreFollowed(t *testing.T) {
+	paths := map[string]string{"/srv/link": "/etc/passwd", "/srv/inside": "/srv/data/x", "/srv/broken": "", "/srv/plain": "/srv/plain"}
+	for _, test := range []struct {
+		pattern     string
+		path        any
+		allow, deny bool
+	}{
+		{"p:/srv/**", "/srv/plain", true, true},
+		{"p:/srv/**", "/srv/inside", true, true},
+		{"p:/srv/**", "/srv/link", false, true},
+		{"p:/srv/**", "/srv/broken", false, true},
+		{"p:/srv/**", "/srv/unknown", true, true},
+		{"p:/srv/**", []any{"/srv/plain", "/srv/link"}, false, true},
+		{"p:/srv/link", "/srv/link", true, true}, // spelt out
+		{"p:/etc/*", "/srv/link", false, true},
+		{"p:/etc/passwd", "/srv/link", false, true},
+		{"p:/etc/passwd", "/srv/broken", false, true},
+		{"p:passwd", "/srv/broken", false, false},
+		{"p:*", "/srv/link", true, true},
+		{"o.p:/srv/**", "/srv/link", false, false},
+	} {
+		c := call("s.t", args{"p": test.path})
+		c.Paths = paths
+		if got := compile(t, allow("s.t("+test.pattern+")")).Decide(c, State{}).Answer == Allow; got != test.allow {
+			t.Errorf("allow %s: %v: %v", test.pattern, test.path, got)
+		}
+		if got := compile(t, deny("s.t("+test.pattern+")")).Decide(c, State{}).Answer == Deny; got != test.deny {
+			t.Errorf("deny %s: %v: %v", test.pattern, test.path, got)
+		}
+	}
+	if compile(t, allow("s.t(p:x*)")).AsksForPaths() || !compile(t, allow("s.t(p:/srv/*)")).AsksForPaths() {
+		t.Error("paths")
+	}
+}
+
 func TestDeepValuesAreNotLetThrough(t *testing.T) {
 	var deep any = "x"
 	for range maxDepth + 2 {

@@ -120,7 +120,7 @@ func (r *rule) fires(q *inquiry) (fires, failed bool) {
 			}
 			continue
 		}
-		if !anyLeaf(q.call.Args, a) {
+		if !anyLeaf(q.call, a) {
 			return false, false
 		}
 	}
@@ -139,7 +139,7 @@ func (r *rule) admits(q *inquiry) (ok bool, command *valuePattern) {
 			command = &a.value
 			continue
 		}
-		if !allLeaves(q.call.Args, a) {
+		if !allLeaves(q.call, a) {
 			return false, nil
 		}
 	}

@@ -72,18 +72,23 @@ func TestALinkLeadsOutOfTheFolder(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	policy, err := gate.Compile(gate.Spec{Rules: []gate.Rule{{Answer: gate.Allow, Tool: gate.Source{Text: "srv.send"}, When: gate.Source{Text: fmt.Sprintf("within(args.to, %q)", dir)}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRig(t, Options{Policy: policy, Launch: launcher(nil, mailServer)})
-	r.ask(sayHello)
-	for i, test := range []struct {
-		path string
-		want bool
-	}{{dir + "/file", true}, {dir + "/link/passwd", false}, {dir + "/../x", false}} {
-		if passed(r, i+1, "send", test.path) != test.want {
-			t.Errorf("%s: passed %v", test.path, !test.want)
+	for name, spec := range map[string]gate.Spec{
+		"a condition": {Rules: []gate.Rule{{Answer: gate.Allow, Tool: gate.Source{Text: "srv.send"}, When: gate.Source{Text: fmt.Sprintf("within(args.to, %q)", dir)}}}},
+		"a pattern":   {Permissions: gate.Permissions{Allow: []gate.Source{{Text: "srv.send(to:" + dir + "/**)"}}}},
+	} {
+		policy, err := gate.Compile(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, Options{Policy: policy, Launch: launcher(nil, mailServer)})
+		r.ask(sayHello)
+		for i, test := range []struct {
+			path string
+			want bool
+		}{{dir + "/file", true}, {dir + "/link/passwd", false}, {dir + "/../x", false}} {
+			if passed(r, i+1, "send", test.path) != test.want {
+				t.Errorf("%s: %s: passed %v", name, test.path, !test.want)
+			}
 		}
 	}
 }
