@@ -3,10 +3,11 @@
 package realtest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	stdlog "log"
 	"maps"
 	"net"
 	"net/http/httptest"
@@ -79,20 +80,6 @@ func newConformance(t *testing.T) conformance {
 	return c
 }
 
-// start runs a command until the test ends.
-func start(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		timer := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
-		cmd.Wait()
-		timer.Stop()
-	})
-}
-
 // direct serves the target on streamable HTTP by itself. It only takes the number of a port: one that is free now is tried, and
 // another one if somebody was faster.
 func (c conformance) direct(t *testing.T, revision string) (address string) {
@@ -133,53 +120,103 @@ func (c conformance) direct(t *testing.T, revision string) (address string) {
 // serveFile starts hearsay serve with a file, and gives an address that carries the token for clients who have none.
 func serveFile(t *testing.T, hearsay, file string) string {
 	t.Helper()
-	dir := t.TempDir()
-	token := filepath.Join(dir, "token")
-	path := filepath.Join(dir, "hearsay.yaml")
-	if err := os.WriteFile(path, []byte(file+"serve: {token_file: "+token+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(dir, "log"))
+	address, log, stop, err := serveIn(t.TempDir(), hearsay, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	cmd := exec.Command(hearsay, "serve", "-c", path, "--listen", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
-	cmd.Stderr = log
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start(t, cmd)
-	var where struct{ MCP string }
-	if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(&where); err != nil {
-		text, _ := os.ReadFile(log.Name())
-		t.Fatalf("hearsay serve: %v\n%s", err, text)
-	}
-	t.Cleanup(func() { // after the process has ended
-		if text, _ := os.ReadFile(log.Name()); t.Failed() || os.Getenv("HEARSAY_LOG") != "" {
-			t.Logf("the gateway's log:\n%s", text[max(0, len(text)-8000):])
+	t.Cleanup(func() {
+		stop()
+		if text, _ := os.ReadFile(log); t.Failed() {
+			t.Logf("the gateway's log:\n…%s", text[max(0, len(text)-8000):])
 		}
 	})
+	return address
+}
+
+// serveIn is [serveFile] with all files in a folder.
+func serveIn(dir, hearsay, file string) (address, log string, stop func(), err error) {
+	token, path, log := filepath.Join(dir, "token"), filepath.Join(dir, "hearsay.yaml"), filepath.Join(dir, "log")
+	if err := os.WriteFile(path, []byte(file+"serve: {token_file: "+token+"}\n"), 0o600); err != nil {
+		return "", "", nil, err
+	}
+	stderr, err := os.Create(log)
+	if err != nil {
+		return "", "", nil, err
+	}
+	defer stderr.Close()
+	cmd := exec.Command(hearsay, "serve", "-c", path, "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+	cmd.Stderr = stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", "", nil, err
+	}
+	end := func() {
+		cmd.Process.Signal(os.Interrupt)
+		timer := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		timer.Stop()
+	}
+	var where struct{ MCP string }
+	if err := json.NewDecoder(stdout).Decode(&where); err != nil {
+		end()
+		text, _ := os.ReadFile(log)
+		return "", "", nil, fmt.Errorf("hearsay serve: %w\n%s", err, text)
+	}
 	secret, err := os.ReadFile(token)
 	if err != nil {
-		t.Fatal(err)
+		end()
+		return "", "", nil, err
 	}
 	at, err := url.Parse(where.MCP)
 	if err != nil {
-		t.Fatal(err)
+		end()
+		return "", "", nil, err
 	}
 	front := httptest.NewServer(&httputil.ReverseProxy{
 		FlushInterval: -1,
+		ErrorLog:      stdlog.New(io.Discard, "", 0), // streams that the suite leaves open
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: at.Scheme, Host: at.Host})
 			r.Out.Host = r.In.Host // which is what the gateway judges
 			r.Out.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(secret)))
 		},
 	})
-	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
-	return front.URL + at.Path
+	return front.URL + at.Path, log, func() { front.CloseClientConnections(); front.Close(); end() }, nil
+}
+
+// TestMain is also what stands between the suite's server and the client under test: a gateway, and the client behind it.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 5 && os.Args[1] == "between" {
+		os.Exit(between(os.Args[2], os.Args[3], os.Args[4]))
+	}
+	os.Exit(m.Run())
+}
+
+// between runs a client against a gateway whose server has the address.
+func between(hearsay, client, address string) int {
+	dir, err := os.MkdirTemp("", "hearsay-between-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	at, _, stop, err := serveIn(dir, hearsay, fmt.Sprintf("servers:\n  conf: {url: %q, trust: first-party}\npermissions:\n  allow: [conf.*]\n", address))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer stop()
+	cmd := exec.Command(client, at)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // missing are tools that come only while the suite runs, and those it calls for the tasks extension, which the target lacks.
@@ -188,7 +225,13 @@ var missing = []string{"__transient_tool_for_list_changed", "greet", "slow_compu
 // behindGateway serves the target through hearsay serve.
 func (c conformance) behindGateway(t *testing.T, trust string) string {
 	t.Helper()
-	file := fmt.Sprintf("servers:\n  conf: {command: [%q], trust: %s, sandbox: off}\npermissions:\n  allow: [conf.*]\ntools:\n", c.target, trust)
+	return c.behind(t, fmt.Sprintf("{command: [%q], trust: %s, sandbox: off}", c.target, trust))
+}
+
+// behind serves one server through hearsay serve, with rules that let everything through.
+func (c conformance) behind(t *testing.T, server string) string {
+	t.Helper()
+	file := "servers:\n  conf: " + server + "\npermissions:\n  allow: [conf.*]\ntools:\n"
 	// All its tools only answer: after the first answer of an untrusted server what does more would be asked about.
 	session := goClient(t, []string{c.target}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -275,10 +318,12 @@ func (c conformance) run(t *testing.T, side string, args ...string) map[string]o
 // frames what it says, the only differences are in the expected-failures file.
 func TestConformance(t *testing.T) {
 	c := newConformance(t)
-	table := [][]string{{"revision", "scenario", "direct", "first-party", "framed"}}
+	table := [][]string{{"revision", "scenario", "direct", "first-party", "first-party, by URL", "framed"}}
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			direct := c.required(t, revision, c.direct(t, revision), nil)
+			target := c.direct(t, revision)
+			direct := c.required(t, revision, target, nil)
+			remote := c.required(t, revision, c.behind(t, fmt.Sprintf("{url: %q, trust: first-party}", target)), direct)
 			trusted := c.required(t, revision, c.behindGateway(t, "first-party"), direct)
 			framed := c.required(t, revision, c.behindGateway(t, "untrusted"), direct)
 			expected := expectedFailures(t, revision)
@@ -286,6 +331,9 @@ func TestConformance(t *testing.T) {
 				want := direct[scenario]
 				if got := trusted[scenario]; got.worse(want) {
 					t.Errorf("%s: directly %v, behind the gateway %v", scenario, want, got)
+				}
+				if got := remote[scenario]; got.worse(want) {
+					t.Errorf("%s: directly %v, behind the gateway that reaches it by its URL %v", scenario, want, got)
 				}
 				got := framed[scenario]
 				worse := got.worse(want)
@@ -296,10 +344,41 @@ func TestConformance(t *testing.T) {
 					t.Errorf("%s, framed: is expected to fail, and does not: take its line out", scenario)
 				}
 				delete(expected, scenario)
-				table = append(table, []string{revision, scenario, want.String(), trusted[scenario].String(), got.String()})
+				table = append(table, []string{revision, scenario, want.String(), trusted[scenario].String(), remote[scenario].String(), got.String()})
 			}
 			for scenario := range expected {
 				t.Errorf("%s is expected to fail, and is no scenario", scenario)
+			}
+		})
+	}
+	printTable(table)
+}
+
+// Every scenario that the client passes by itself it passes through a gateway that trusts the server. Those about authorization
+// are between a client and its server: a gateway has its own towards each.
+func TestClientConformance(t *testing.T) {
+	c := newConformance(t)
+	script := filepath.Join(t.TempDir(), "client")
+	text := fmt.Sprintf("#!/bin/sh\nexec '%s' between '%s' '%s' \"$1\"\n", os.Args[0], c.hearsay, c.client)
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	table := [][]string{{"revision", "scenario", "direct", "through hearsay"}}
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			direct := c.run(t, "client", "--command", c.client, "--requirements", revision)
+			for _, scenario := range slices.Sorted(maps.Keys(direct)) {
+				if strings.HasPrefix(scenario, "auth/") || direct[scenario].failed > 0 || direct[scenario] == (outcome{}) {
+					continue
+				}
+				want, got := direct[scenario], outcome{}
+				for tries := 0; tries < 2 && (tries == 0 || got.worse(want)); tries++ {
+					got = c.run(t, "client", "--command", script, "--scenario", scenario, "--spec-version", revision)[scenario]
+				}
+				if got.worse(want) {
+					t.Errorf("%s: directly %v, through the gateway %v", scenario, want, got)
+				}
+				table = append(table, []string{revision, scenario, want.String(), got.String()})
 			}
 		})
 	}

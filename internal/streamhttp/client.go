@@ -139,21 +139,10 @@ func (c *Client) Write(ctx context.Context, m jsonrpc.Message) error {
 		if m.Method == "notifications/cancelled" && c.cancelModern(m.Params.Get("requestId")) {
 			return nil // closing the stream is how a modern request is cancelled
 		}
-		select {
-		case c.order <- outgoing{m: m}:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.ctx.Done():
-			return jsonrpc.ErrClosed
-		}
+		return hand(ctx, c.ctx, c.order, outgoing{m: m})
 	}
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.ctx.Done():
-		return jsonrpc.ErrClosed
+	if err := hand(ctx, c.ctx, c.slots, struct{}{}); err != nil {
+		return err
 	}
 	reqCtx, cancel := context.WithCancelCause(c.ctx)
 	c.mu.Lock()
@@ -175,6 +164,23 @@ func (c *Client) Write(ctx context.Context, m jsonrpc.Message) error {
 		c.request(reqCtx, m, timer)
 	})
 	return nil
+}
+
+// hand hands v over where there is room, also when ctx has ended: a caller that will not wait gives such a one.
+func hand[T any](ctx, life context.Context, to chan<- T, v T) error {
+	select {
+	case to <- v:
+		return nil
+	default:
+	}
+	select {
+	case to <- v:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-life.Done():
+		return jsonrpc.ErrClosed
+	}
 }
 
 func (c *Client) cancelModern(id strictjson.Value) bool {
