@@ -492,9 +492,11 @@ func (c *Client) resume(ctx context.Context, last string, retry time.Duration, t
 func (c *Client) listen() {
 	var last string
 	retry := time.Second
+	opened := false // 404 before means what 405 does: many a server routes POST only
 	for failures := 0; c.ctx.Err() == nil && failures < maxResumes; failures++ {
 		resp, err := c.get(c.ctx, last)
 		if err == nil && resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream" {
+			opened = true
 			readEvents(resp.Body, c.opt.JSON.MaxBytes, func(e event, err error) bool {
 				failures = 0
 				if e.hasID {
@@ -509,7 +511,7 @@ func (c *Client) listen() {
 		}
 		if err == nil {
 			resp.Body.Close()
-			if resp.StatusCode == http.StatusNotFound {
+			if resp.StatusCode == http.StatusNotFound && opened {
 				c.end(jsonrpc.ErrClosed) // the session is gone
 				return
 			}
