@@ -160,11 +160,11 @@ type head struct {
 	chunked bool
 
 	// What Connection says. dropped are the further header names it lists, which end here.
-	closes, keeps, upgrades bool
-	dropped                 [][]byte
-	upgrade                 []byte // the Upgrade value
-	expects                 bool
-	proxyAuth               []byte
+	closes, upgrades bool
+	dropped          [][]byte
+	upgrade          []byte // the Upgrade value
+	expects          bool
+	proxyAuth        []byte
 }
 
 // readHead reads one head of at most limit bytes. The error is io.EOF when the peer ended before a first byte, a malformed,
@@ -264,6 +264,7 @@ func (h *head) parseResponse(b []byte) error {
 	if h.status < 100 || h.status > 599 {
 		return errStartLine
 	}
+	h.reason = first[len(first):] // no reason is an empty one, not the proxy's own
 	if len(first) > 13 {
 		h.reason = first[13:]
 		if !isFieldValue(h.reason) {
@@ -368,11 +369,9 @@ func (h *head) note(f field) error {
 		for tok := range bytes.SplitSeq(f.value, []byte{','}) {
 			tok = trimSpace(tok)
 			switch {
-			case len(tok) == 0:
+			case len(tok) == 0, fold(tok, "keep-alive"):
 			case fold(tok, "close"):
 				h.closes = true
-			case fold(tok, "keep-alive"):
-				h.keeps = true
 			case fold(tok, "upgrade"):
 				h.upgrades = true
 			default:

@@ -46,8 +46,11 @@ func (c *conn) tunnel(t egress.Target, o opener) {
 			return
 		}
 		c.guard.begin(c.srv.opts.Limits.HeadTime)
-		if r := c.hello(t); r != "" {
+		r, ok := c.hello(t)
+		if r != "" {
 			c.refuseInside(t, r, o)
+		}
+		if !ok {
 			return
 		}
 	}
@@ -70,35 +73,30 @@ func (c *conn) tunnel(t egress.Target, o opener) {
 	}
 	c.guard.begin(c.srv.opts.Limits.Idle)
 	second := &secondHello{c: c, t: t, told: make(chan struct{})}
-	first := func() error {
-		isTLS := o.judged || helloFirst
-		if !isTLS {
-			var r egress.Reason
-			var err error
-			if isTLS, r, err = c.firstWords(t); err != nil {
-				return err
-			} else if r != "" {
-				c.refuseInside(t, r, o)
-				return errRefused
-			}
-		}
-		if !isTLS {
-			return c.flushTo(far)
-		}
-		if err := second.pass(far, c.helloSize); err != nil { // and not a byte more: a second hello may lie behind it
-			return err
-		}
-		r, err := second.watchClient(far)
-		if err != nil {
-			return err
-		}
-		if r != "" {
-			c.refuseInside(t, r, o)
-			return errRefused
-		}
-		return c.flushTo(far)
+	c.pump(far,
+		func() error { return c.firstUp(t, far, o, o.judged || helloFirst, second) },
+		func() error { return second.watchFar(far) })
+}
+
+// firstUp passes on what a client says first: a hello that was judged, or whatever it turns out to be.
+func (c *conn) firstUp(t egress.Target, far net.Conn, o opener, isTLS bool, second *secondHello) (err error) {
+	var r egress.Reason
+	if !isTLS {
+		isTLS, r, err = c.firstWords(t)
 	}
-	c.pump(far, first, func() error { return second.watchFar(far) })
+	if err == nil && r == "" && isTLS {
+		if err = second.pass(far, c.helloSize); err == nil { // and not a byte more: a second hello may lie behind it
+			r, err = second.watchClient(far)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case r != "":
+		c.refuseInside(t, r, o)
+		return errRefused
+	}
+	return c.flushTo(far)
 }
 
 // errRefused ends a tunnel whose first bytes were refused.
@@ -132,16 +130,19 @@ func (c *conn) flushTo(far net.Conn) error {
 	return nil
 }
 
-// hello reads a ClientHello for t and says why it is refused, "" if it is not.
-func (c *conn) hello(t egress.Target) egress.Reason {
+// hello reads a ClientHello for t and says why it is refused. It is not ok without a reason when the client went away.
+func (c *conn) hello(t egress.Target) (r egress.Reason, ok bool) {
 	h, err := c.in.readHello()
-	if err != nil {
-		if err != errHello {
-			c.lost(err)
-		}
-		return ReasonNotTLS
+	switch {
+	case err == nil:
+		r = c.judgeHello(t, h)
+	case err == errHello, err == io.ErrUnexpectedEOF:
+		r = ReasonNotTLS
+	default:
+		c.lost(err)
+		return "", false
 	}
-	return c.judgeHello(t, h)
+	return r, r == ""
 }
 
 // firstWords holds what a client says first on a port where anything may be spoken, until it is known whether it is TLS.
