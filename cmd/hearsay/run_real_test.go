@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
 )
 
 // hearsayIn gives the command and a folder of the test's.
@@ -190,5 +191,17 @@ func TestDoctor(t *testing.T) {
 	}
 	if err := json.Unmarshal(out, &found); err != nil || !found.OK || len(found.Checks) != 18 || len(found.Report.Layers) < 7 {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// On a terminal the command has one of its own, relayed, with the size of the outer one.
+func TestRunOnATerminal(t *testing.T) {
+	bin, _ := hearsayIn(t)
+	_, err := exec.LookPath("script")
+	repotest.Need(t, "script (Debian package bsdutils)", err == nil)
+	cmd := exec.Command("script", "-qec", "stty rows 33 cols 77; "+bin+" run -- sh -c 'tty; stty size; test -t 2 && echo all; exit 6'", "/dev/null")
+	out, err := cmd.CombinedOutput()
+	if code(err) != 6 || !strings.Contains(string(out), "/dev/pts/0\r\n33 77\r\nall\r\n") {
+		t.Errorf("%v: %q", err, out)
 	}
 }
