@@ -29,11 +29,11 @@ func (h Host) Alive() bool {
 	return err == nil && now == h
 }
 
-// Ancestors lists the processes above pid, nearest first, without the first process of the machine; at most limit.
+// Ancestors lists the processes above pid, nearest first, at most limit. In a container the agent itself may be the first process.
 func Ancestors(pid, limit int) ([]Host, error) {
 	var out []Host
 	_, parent, err := procHost(pid)
-	for ; err == nil && parent > 1 && len(out) < limit; err = nil {
+	for ; err == nil && parent > 0 && len(out) < limit; err = nil {
 		var h Host
 		pid = parent
 		if h, parent, err = procHost(pid); err == nil {
