@@ -28,11 +28,10 @@ type Session struct {
 	// Principal is who authenticated.
 	Principal string
 
-	maxBytes int
-	inbox    chan jsonrpc.Message
-	ctx      context.Context
-	cancel   context.CancelFunc
-	mirrors  mirrors // modern era: what the client was told about headers
+	inbox   chan jsonrpc.Message
+	ctx     context.Context
+	cancel  context.CancelFunc
+	mirrors mirrors // modern era: what the client was told about headers
 
 	mu       sync.Mutex // guards all below
 	count    uint64
