@@ -15,7 +15,6 @@ var (
 	fetchTool = ToolLabels{Server: "s", Tool: "get_page", Effects: Send, Bind: []Binding{{Path: "url", Kind: Link, Class: Ordinary}}}
 	makeTool  = ToolLabels{Server: "s", Tool: "create_file", Effects: Write, Bind: []Binding{{Path: "filename", Kind: Path, Class: Ordinary}}, Text: []string{"content"}}
 	entryTool = ToolLabels{Server: "s", Tool: "create_event", Effects: Write | Send, Bind: []Binding{{Path: "participants", Kind: Mail, Class: Ordinary}}, Text: []string{"title", "description"}, Anchor: []string{"title"}}
-	dmTool    = ToolLabels{Server: "s", Tool: "send_message", Effects: Write | Send, Bind: []Binding{{Path: "recipient", Kind: Name, Class: Ordinary}}, Text: []string{"body"}}
 	moveTool  = ToolLabels{Server: "s", Tool: "update_scheduled_payment", Effects: Write, Bind: []Binding{{Path: "id", Kind: ID, Class: Money}}, Text: []string{"amount"}}
 )
 

@@ -83,6 +83,9 @@ func TestFiguresAreAsClaimed(t *testing.T) {
 	}
 	for name, suites := range runs {
 		r := replayed(t, suites, Options{Policies: []Policy{Default()}})
+		for _, d := range r.Differ {
+			t.Error(d)
+		}
 		for _, c := range claims(t) {
 			if c.run != name {
 				continue

@@ -33,6 +33,8 @@ type live struct {
 	asked  int
 }
 
+const unlimited = 1 << 30
+
 // open starts a session for a task. A nil policy lets every call through.
 func (w *world) open(task *UserTask, policy *gate.Policy) (*live, error) {
 	l := &live{world: w, ended: make(chan error, 1)}
@@ -46,6 +48,7 @@ func (w *world) open(task *UserTask, policy *gate.Policy) (*live, error) {
 		Policy:  policy,
 		Pins:    gateway.Pins{AllowNew: true, AllowDrift: true},
 		Screens: screens,
+		Budget:  gate.Budget{Limit: unlimited}, // each attack is counted to its end; a real session halts before
 		Ask: func(context.Context, approve.Question) approve.Answer {
 			l.mu.Lock()
 			defer l.mu.Unlock()

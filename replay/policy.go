@@ -77,7 +77,6 @@ func PolicyByName(name string) (Policy, error) {
 type world struct {
 	suite  *Suite
 	labels map[string]gate.ToolLabels
-	defs   []gate.ToolDef
 	gates  map[string]*gate.Policy // by mode and task
 	policy Policy
 	words  bool

@@ -26,6 +26,9 @@ type Report struct {
 	Figures []Figure
 	Pairs   []Pair
 	Drafts  []DraftScore
+	// Differ lists where a run through the gateway came to something else than the gate alone. It is empty, or there is a
+	// mistake in one of them.
+	Differ []string
 }
 
 // cell is one combination of conditions; it counts both modes, because most of what happens is the same in both.
@@ -36,6 +39,7 @@ type cell struct {
 	labels string
 	words  string
 	sum    [2]*tally // deny, ask
+	differ []string
 }
 
 var modes = [2]string{"deny", "ask"}
@@ -199,10 +203,11 @@ func (c *cell) attacked(w *world, task *UserTask) error {
 	return nil
 }
 
-// plays counts the attacks that do not adapt through the gateway. That they came out as the gate alone said is checked: the
-// figures of the other policies rest on it.
+// plays counts the attacks that do not adapt again, through the gateway, whose word counts. Where it is not what the gate alone
+// said, that is noted: the figures of the other policies and of the searcher rest on their being the same.
 func (c *cell) plays(w *world, task *UserTask, mode int, t *tally) error {
-	k := 0
+	direct := t.static
+	t.asr, t.any = count{}, count{}
 	for i := range c.suite.Injections {
 		inj := &c.suite.Injections[i]
 		if !c.suite.visible(inj) {
@@ -212,11 +217,14 @@ func (c *cell) plays(w *world, task *UserTask, mode int, t *tally) error {
 		if err != nil {
 			return err
 		}
-		if direct := t.static[k]; p.hit.all != direct.all || !slices.Equal(p.hit.through, direct.through) {
-			return fmt.Errorf("%s on %s: the gateway let %v through, the gate %v", inj.ID, task.ID, p.hit.through, direct.through)
-		}
+		t.asr.hit(p.hit.all)
+		t.any.hit(p.hit.any)
 		t.attacked.hit(p.done)
-		k++
+		if p.hit.all != direct[0].all || !slices.Equal(p.hit.through, direct[0].through) {
+			c.differ = append(c.differ, fmt.Sprintf("suite %s, %s mode, labels %s: %s on %s: the gateway let through %q, the gate alone %q",
+				c.suite.Name, modes[mode], c.labels, inj.ID, task.ID, p.hit.through, direct[0].through))
+		}
+		direct = direct[1:]
 	}
 	return nil
 }
@@ -368,6 +376,7 @@ func report(suites []Suite, cells []cell) *Report {
 	for i := range cells {
 		c := &cells[i]
 		r.Figures = append(r.Figures, c.figures()...)
+		r.Differ = append(r.Differ, c.differ...)
 		for _, t := range c.sum {
 			r.Pairs = append(r.Pairs, t.pairs...)
 		}
@@ -375,7 +384,7 @@ func report(suites []Suite, cells []cell) *Report {
 			return o.policy.Name == c.policy.Name && o.labels == c.labels && o.words == c.words
 		})
 		if j < 0 {
-			sums, j = append(sums, cell{&Suite{Name: "all"}, c.agent, c.policy, c.labels, c.words, [2]*tally{{}, {}}}), len(sums)
+			sums, j = append(sums, cell{&Suite{Name: "all"}, c.agent, c.policy, c.labels, c.words, [2]*tally{{}, {}}, nil}), len(sums)
 		}
 		for mode, t := range c.sum {
 			sums[j].sum[mode].plus(t)

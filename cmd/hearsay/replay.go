@@ -49,6 +49,9 @@ played. docs/replay.md has the form of a suite, the method, and what the figures
 			if err != nil {
 				return err
 			}
+			for _, d := range report.Differ {
+				fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: the gateway and the gate differ: %s\n", d)
+			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			switch {
 			case asJSON:
