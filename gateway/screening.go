@@ -29,8 +29,12 @@ func (s *session) screen(f *flight, up *upstream, about About) func(Text) (strin
 		}
 	}
 	return func(t Text) (string, error) {
+		of := request
+		if !f.single || t.Where != onlyText { // a part of a result may well repeat a word of its request: a title, a quoted line
+			of = nil
+		}
 		r := s.g.opt.Screens.Check(f.ctx, screen.Input{
-			Tool: up.name() + "__" + about.Name, Path: t.Where, Text: t.Text, Request: request, Failed: f.failed,
+			Tool: up.name() + "__" + about.Name, Path: t.Where, Text: t.Text, Request: of, Failed: f.failed,
 		})
 		for _, found := range r.Findings {
 			s.log.Info("screened", "server", up.name(), "tool", about.Name, "screen", found.Screen, "rule", found.Rule,
@@ -46,6 +50,9 @@ func (s *session) screen(f *flight, up *upstream, about About) func(Text) (strin
 		return "", errors.New(r.Reason)
 	}
 }
+
+// onlyText is where the text of a result stands that is one text and nothing else.
+const onlyText = "content[0].text"
 
 // saw adds to a treated answer what the screens saw in it.
 func (f *flight) saw(v strictjson.Value) strictjson.Value {

@@ -68,6 +68,21 @@ func TestScreensRewriteReportAndRefuse(t *testing.T) {
 	}
 }
 
+func TestAPartOfAResultMayRepeatItsRequest(t *testing.T) {
+	set, err := screen.New(screen.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Options{Screens: set, Launch: launcher(nil, func(in *bufio.Scanner, out io.Writer) {
+		for in.Scan() {
+			fmt.Fprintln(out, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a question of more than sixteen letters"},{"type":"text","text":"and its answer"}]}}`)
+		}
+	})})
+	if answer := r.ask(askLong); answer.Get("result").Get("isError").Bool() {
+		t.Errorf("refused: %s", answer.Append(nil))
+	}
+}
+
 func TestAScreenThatHaltsEndsTheSession(t *testing.T) {
 	set, err := screen.New(screen.Options{OverridePhrases: screen.Halting})
 	if err != nil {

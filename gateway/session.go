@@ -235,6 +235,7 @@ type flight struct {
 	listen   *listen          // of a subscriptions/listen
 	call     *jsonrpc.Call    // what it became at the server; nil until it is sent
 	failed   bool             // the server says that it failed
+	single   bool             // its answer is one block
 	screened []screen.Finding // what the screens saw in its answer
 	halt     bool             // … and that the session must end
 

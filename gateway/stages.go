@@ -70,6 +70,7 @@ func (s *session) serve(f *flight) {
 
 		// 8, 9, 10 Screen each text and frame it; take from the session's authority what reading it costs.
 		var t Treated
+		f.single = m.Result.Get("content").Len() == 1
 		f.failed = m.Error.Kind() != strictjson.KindAbsent || m.Result.Get("isError").Bool()
 		if m.Error.Kind() != strictjson.KindAbsent {
 			t = up.treat.Error(about, m.Error)
