@@ -40,7 +40,7 @@ func (s State) Ungrounded(labels ToolLabels, args map[string]any) []Ungrounded {
 		if b, ok := labels.binding(path); ok {
 			g.bind(path, path, b, args[path], 0)
 		} else {
-			g.text(path, path, args[path], 0)
+			g.text(path, args[path])
 		}
 	}
 	if !g.anchored && !g.refused {
@@ -190,9 +190,9 @@ func nouns(field, tool string) []string {
 }
 
 // text judges a free text argument: every link, address, account and telephone number in it.
-func (g *grounding) text(path, field string, v any, depth int) {
+func (g *grounding) text(path string, v any) {
 	seen := map[string]bool{}
-	walk(path, v, depth, func(p, leaf string) {
+	walk(path, v, 0, func(p, leaf string) {
 		if len(leaf) > maxScan {
 			g.refuse(p, "", Binding{Kind: Text, Class: Ordinary}, RuleSize, "it is too long to be searched for links and addresses")
 			return
