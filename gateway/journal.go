@@ -120,6 +120,9 @@ type journal struct {
 // next gives the entries that came since the last call. A line that is not whole yet waits; one that cannot be read counts
 // as untrusted content.
 func (j *journal) next() ([]gate.Observation, error) {
+	if info, err := os.Stat(j.path); err == nil && info.Size() == j.offset {
+		return nil, nil // before most decisions: one system call instead of six
+	}
 	f, err := os.Open(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
