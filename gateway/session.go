@@ -110,6 +110,7 @@ func (s *session) run(ctx context.Context) error {
 	all.Wait()
 	s.transport.Close()
 	s.mu.Lock() // whoever opens a request has added it to work, or sees that the session has ended
+	//lint:ignore SA2001 the lock is only a barrier here
 	s.mu.Unlock()
 	s.work.Wait()
 	s.report()
