@@ -2,6 +2,7 @@
 // copies lines, and through hearsay mcp, in turns within one run. It prints the table of docs/gateway.md.
 //
 //	HEARSAY_NPM=…/node_modules go run ./internal/realtest/bench
+//	go run ./internal/realtest/bench -http
 package main
 
 import (
@@ -26,8 +27,15 @@ func main() {
 	rounds := flag.Int("rounds", 8, "turns that the calls are spread over")
 	big := flag.Int("big", 40, "calls with a result of 1 MB on each path")
 	only := flag.String("only", "", "one path, for a profile")
+	onHTTP := flag.Bool("http", false, "measure streamable HTTP instead of stdio")
 	flag.Parse()
-	if err := run(*calls, *rounds, *big, *only); err != nil {
+	err := error(nil)
+	if *onHTTP {
+		err = runHTTP(*calls, *rounds)
+	} else {
+		err = run(*calls, *rounds, *big, *only)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -164,8 +172,8 @@ func (p *path) start(name string, server []string) (*client, error) {
 	text := fmt.Sprintf(`servers: {%s: {command: %s, sandbox: off}}
 permissions: {allow: ["%s.echo", "%s.read_text_file"]}
 tools: {%s.echo: {effects: [read]}, %s.read_text_file: {effects: [read]}}
-screens: {hidden_text: rewrite, secrets: rewrite, override_phrases: flag, restates_request: flag}
 `, name, command, name, name, name, name)
+	text += screens
 	if p.audit {
 		text += "audit: {file: " + file + ".log}\n"
 	}

@@ -1,11 +1,15 @@
 // Command goserver is a server on the Go SDK, which speaks 2026-07-28 and, with -legacy, only what came before: a tool that
-// asks the person, and one that changes the list of tools.
+// asks the person, one that changes the list of tools, and one that echoes. With -http it serves streamable HTTP on a free port of
+// loopback and prints its address.
 package main
 
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log"
+	"net"
+	"net/http"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,6 +17,7 @@ import (
 
 func main() {
 	legacy := flag.Bool("legacy", false, "speak at most 2025-11-25")
+	onHTTP := flag.Bool("http", false, "serve streamable HTTP instead of standard input and output")
 	flag.Parse()
 	opt := &mcp.ServerOptions{}
 	if *legacy {
@@ -40,6 +45,17 @@ func main() {
 		})
 		return text("grew"), nil, nil
 	})
+	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Message string }) (*mcp.CallToolResult, any, error) {
+		return text(in.Message), nil, nil
+	})
+	if *onHTTP {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("http://%s/mcp\n", ln.Addr())
+		log.Fatal(http.Serve(ln, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: true})))
+	}
 	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		log.Print(err)
 	}

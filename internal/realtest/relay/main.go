@@ -1,15 +1,24 @@
 // Command relay starts a server and copies lines between it and standard input and output: what any process in between
-// costs, whatever it does. The benchmark compares the gateway with it.
+// costs, whatever it does. With -http URL it does the same on HTTP, and prints its address. The benchmark compares the gateway with it.
 package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 )
 
 func main() {
+	if os.Args[1] == "-http" {
+		relayHTTP(os.Args[2])
+		return
+	}
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -44,4 +53,21 @@ func copyLines(w io.Writer, r io.Reader) {
 			return
 		}
 	}
+}
+
+func relayHTTP(to string) {
+	at, err := url.Parse(to)
+	if err != nil {
+		panic(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("http://%s%s\n", ln.Addr(), at.Path)
+	panic(http.Serve(ln, &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 32},
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: at.Scheme, Host: at.Host}) },
+	}))
 }
