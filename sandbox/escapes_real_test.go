@@ -98,7 +98,7 @@ func tryEscapes(t *testing.T, uid int, off layers) []escapeResult {
 		return strings.Compare(a.Kind+"\x00"+a.Name, b.Kind+"\x00"+b.Name)
 	})
 	// Nothing was left on the host, and nothing that was held came to be.
-	for _, name := range []string{".mcp.json", ".claude", ".vscode", ".cursor", ".codex", ".gemini", ".git/worktrees", ".git/modules", ".git/hooks/post-checkout", "git.old", "moved", "hard"} {
+	for _, name := range []string{".mcp.json", ".claude", ".vscode", ".cursor", ".codex", ".gemini", ".git/worktrees", ".git/modules", ".git/commondir", ".git/config.worktree", ".git/hooks/post-checkout", "git.old", "moved", "hard"} {
 		if _, err := os.Lstat(filepath.Join(project, name)); err == nil && off == (layers{}) {
 			t.Errorf("%s was left in the project", name)
 		}

@@ -148,8 +148,11 @@ func (v *view) repository(project string, write bool) error {
 	}
 	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
 		path := filepath.Join(tree.gitDir, name)
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		switch info, err := os.Lstat(path); {
+		case err == nil && info.Mode().IsRegular():
 			v.put(entry{Target: path, Source: path, Access: protected, Listed: true})
+		case errors.Is(err, fs.ErrNotExist):
+			v.hold(tree.gitDir, guard{path: name})
 		}
 	}
 	return nil

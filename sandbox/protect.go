@@ -18,12 +18,12 @@ type guard struct {
 var guards = []guard{
 	// git runs hooks, and commands that its configuration and attributes name, when anybody asks for a status.
 	{path: ".git/hooks", dir: true, hold: true},
-	{path: ".git/config"},
-	{path: ".git/config.worktree"},
+	{path: ".git/config", hold: true},
+	{path: ".git/config.worktree", hold: true},
 	{path: ".git/info", dir: true, hold: true},
-	{path: ".git/worktrees", dir: true, hold: true}, // where the common folder of other work trees is
-	{path: ".git/modules", dir: true, hold: true},   // configuration and hooks of submodules
-	{path: ".git/commondir"},
+	{path: ".git/worktrees", dir: true, hold: true},   // where the common folder of other work trees is
+	{path: ".git/modules", dir: true, hold: true},     // configuration and hooks of submodules
+	{path: ".git/commondir", hold: true, text: ".\n"}, // names the folder whose configuration counts; "." is the one that counts without it
 	{path: ".gitmodules"},
 	{path: ".husky", dir: true},
 	{path: ".githooks", dir: true},

@@ -212,3 +212,45 @@ func TestReadOnlyInsideWritable(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
+
+// After a sandbox has tried everything in a repository, git runs nothing of it outside; and with the held names in place it works there.
+func TestRepositoryRunsNothingOutside(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	project, marker := filepath.Join(base, "project"), filepath.Join(base, "marker")
+	git(t, "init", "-q", project)
+	git(t, "-C", project, "commit", "-q", "--allow-empty", "-m", "first")
+	must(t, os.RemoveAll(filepath.Join(project, ".git/hooks")))
+	script := identity + `
+		git init -q evil; printf '[core]\n\tfsmonitor = "touch ` + marker + `; false"\n[alias]\n\tx = !touch ` + marker + `\n[filter "f"]\n\tclean = touch ` + marker + `\n' >evil.conf
+		cp evil.conf evil/.git/config
+		{ git config core.fsmonitor 'touch ` + marker + `'; cp evil.conf .git/config; cp evil.conf .git/config.worktree; echo "$PWD/evil/.git" >.git/commondir
+		  mkdir -p .git/hooks; printf '#!/bin/sh\ntouch ` + marker + `\n' >.git/hooks/post-commit; chmod +x .git/hooks/post-commit; echo '* filter=f' >.git/info/attributes
+		  mv .git gone; rm -rf .git/hooks .git/config; } 2>/dev/null
+		echo '* filter=f' >.gitattributes; git add .gitattributes; git commit -qm inside -- .gitattributes && echo committed; echo ready; read x`
+	p := begin(t, Spec{Args: []string{"sh", "-c", "exec 2>&1; " + script}, Preset: ProjectRW, Project: project})
+	out := bufio.NewReader(p.Stdout)
+	for _, want := range []string{"committed\n", "ready\n"} {
+		if line, err := out.ReadString('\n'); err != nil || line != want {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	use := func(when string) {
+		git(t, "-C", project, "status", "--short")
+		git(t, "-C", project, "commit", "-q", "--allow-empty", "-m", "outside")
+		if log := git(t, "-C", project, "log", "--format=%s"); !strings.HasPrefix(log, "outside\n") || !strings.HasSuffix(log, "inside\nfirst\n") {
+			t.Errorf("%s: the log is %q", when, log)
+		}
+		if _, err := os.Lstat(marker); err == nil {
+			t.Errorf("%s: git ran something of the sandbox's", when)
+		}
+	}
+	use("during the run")
+	must(t, p.Stdin.Close())
+	if _, err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	use("after it")
+	if _, err := os.Lstat(filepath.Join(project, ".git/commondir")); err == nil {
+		t.Error("a held name was left")
+	}
+}
