@@ -52,7 +52,7 @@ func (s *session) screen(f *flight, up *upstream, about About) func(Text) (strin
 }
 
 // onlyText is where the text of a result stands that is one text and nothing else.
-const onlyText = "content[0].text"
+const onlyText = "content.0.text"
 
 // saw adds to a treated answer what the screens saw in it.
 func (f *flight) saw(v strictjson.Value) strictjson.Value {
