@@ -10,4 +10,6 @@
 // Bodies are read whole before anything is passed on. Batches, which only 2025-03-26 had, are refused. Redirects are never
 // followed. What an HTTP server says outside JSON-RPC (error pages, reasons, WWW-Authenticate) reaches no message: the caller
 // gets a status code in our words.
+// Headers that repeat arguments (Mcp-Param-*) follow the input schema that tools/list gave on the same connection: of a tool that
+// was not listed there, a client sends none, and a handler checks only their form.
 package streamhttp
