@@ -141,11 +141,13 @@ func (a *authority) read(observations ...gate.Observation) (tainted bool, err er
 
 var errNotRecorded = errors.New("this call was not made: the decision could not be recorded")
 
-// decide asks the gate, and a person where the gate says so, and records the answer before it takes effect. It returns what
-// to tell the client if the call may not happen.
-func (s *session) decide(f *flight, up *upstream, about About, params strictjson.Value) (refused string) {
+// decide asks the gate, and a person where the gate says so, and records the answer before it takes effect. It returns the params
+// that may be sent on; or what to tell the client if the call may not happen; or the answer with which the client takes a question
+// to its user.
+func (s *session) decide(f *flight, up *upstream, about About, params strictjson.Value) (rest strictjson.Value, refused string, later strictjson.Value) {
+	none := strictjson.Value{}
 	if s.g.opt.Policy == nil {
-		return ""
+		return params, "", none
 	}
 	args, _ := params.Get("arguments").Any().(map[string]any)
 	c := gate.Call{Server: up.name(), Tool: about.Name, Args: args, Principal: s.who}
@@ -155,7 +157,7 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 	d, reads, err := s.authority.judge(s.g.opt.Policy, c)
 	if err != nil {
 		s.log.Error("reading what the user said", "why", err)
-		return "This call was not made: what the user said could not be read."
+		return none, "This call was not made: what the user said could not be read.", none
 	}
 	raw := params.Get("arguments").Append(nil)
 	err = s.record(audit.Event{
@@ -163,30 +165,26 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 		Shape: audit.Shape(args), Digest: audit.Digest(raw),
 	})
 	if err != nil {
-		return errNotRecorded.Error()
+		return none, errNotRecorded.Error(), none
 	}
 	var vouched []gate.Ungrounded
 	if d.Answer == gate.Ask {
 		f.passTurn() // others need not wait for the person
-		d.Answer = gate.Deny
-		if s.g.opt.Ask != nil {
-			answer := s.g.opt.Ask(f.ctx, s.question(f, up, c, d, raw, reads))
-			switch answer.Verdict {
-			case approve.Once:
-				d.Answer = gate.Allow
-			case approve.Session:
-				d.Answer, vouched = gate.Allow, d.Ungrounded
-			}
+		var answer approve.Answer
+		answer, params, later = s.ask(f, s.question(f, up, c, d, raw, reads), params)
+		if later.Kind() != strictjson.KindAbsent {
+			return none, "", later
 		}
+		d.Answer, vouched = verdict(answer, d)
 	}
 	if err := s.authority.settle(c, d, vouched); err != nil {
 		s.log.Error("keeping what the session may do", "why", err)
-		return errNotRecorded.Error()
+		return none, errNotRecorded.Error(), none
 	}
 	if d.Answer != gate.Allow {
-		return d.Reason.AgentText()
+		return none, d.Reason.AgentText(), none
 	}
-	return ""
+	return params, "", none
 }
 
 // question is what a person is asked about a call.

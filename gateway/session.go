@@ -51,6 +51,8 @@ type session struct {
 	level   strictjson.Value   // the params of its last logging/setLevel, told again to a server that was restarted
 	modern  bool               // it spoke 2026-07-28
 
+	asked map[string]asking // questions that the client has taken to its user, by their state
+
 	authority *authority // shared with the other sessions of the principal
 }
 

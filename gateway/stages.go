@@ -42,8 +42,14 @@ func (s *session) serve(f *flight) {
 
 	// 4, 5 May it happen? The decision is on record before anything is sent.
 	if f.Method == "tools/call" {
-		if reason := s.decide(f, up, about, params); reason != "" {
+		var reason string
+		var later strictjson.Value
+		if params, reason, later = s.decide(f, up, about, params); reason != "" {
 			s.refuse(f, reason)
+			return
+		}
+		if later.Kind() != strictjson.KindAbsent {
+			s.finish(f, later, strictjson.Value{})
 			return
 		}
 	}

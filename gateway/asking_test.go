@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+func modernMail(id int, tool, to, more string) string {
+	args := ""
+	if to != "" {
+		args = fmt.Sprintf(`"to":%q`, to)
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{%s},"_meta":%s%s}}`, id, tool, args, modernMeta, more)
+}
+
+// A client of 2026-07-28 takes a question to its user and comes back with the answer: for that call, once, and no other.
+func TestAModernClientTakesTheQuestionAway(t *testing.T) {
+	r := newRig(t, Options{Policy: mailPolicy(t), Launch: launcher(nil, mailServer), Elicit: true})
+	r.ask(modernMail(1, "read", "", ""))
+	ask := func(id int, tool, to string) strictjson.Value {
+		t.Helper()
+		return r.ask(modernMail(id, tool, to, "")).Get("result")
+	}
+	back := func(id int, tool, to, state, action string) string {
+		t.Helper()
+		more := fmt.Sprintf(`,"requestState":%q,"inputResponses":{"hearsay-approval":{"action":%q}}`, state, action)
+		return string(r.ask(modernMail(id, tool, to, more)).Append(nil))
+	}
+	question := ask(2, "send", "x@evil.example")
+	asked := question.Get("inputRequests").Get(askKey)
+	state := question.Get("requestState").Str()
+	if question.Get("resultType").Str() != "input_required" || asked.Get("method").Str() != "elicitation/create" || state == "" ||
+		!strings.Contains(asked.Get("params").Get("message").Str(), `to = "x@evil.example"`) {
+		t.Fatalf("%s", question.Append(nil))
+	}
+	if got := back(3, "send", "y@evil.example", state, "accept"); strings.Contains(got, "done") {
+		t.Errorf("the answer for another call: %s", got)
+	}
+	if got := back(4, "send", "x@evil.example", state, "accept"); strings.Contains(got, "done") {
+		t.Errorf("an answer counts once, also a wrong one: %s", got)
+	}
+	state = ask(5, "send", "x@evil.example").Get("requestState").Str()
+	if got := back(6, "send", "x@evil.example", state, "accept"); !strings.Contains(got, "done") {
+		t.Errorf("accepted: %s", got)
+	}
+	if got := back(7, "send", "x@evil.example", state, "accept"); strings.Contains(got, "done") {
+		t.Errorf("the same answer again: %s", got)
+	}
+	state = ask(8, "send", "x@evil.example").Get("requestState").Str()
+	if got := back(9, "send", "x@evil.example", state, "decline"); strings.Contains(got, "done") {
+		t.Errorf("declined: %s", got)
+	}
+	if got := back(10, "send", "x@evil.example", askState+"guess", "accept"); strings.Contains(got, "done") {
+		t.Errorf("a guessed state: %s", got)
+	}
+	if got := ask(11, "pay", "x@evil.example"); got.Get("inputRequests").Kind() != strictjson.KindAbsent {
+		t.Errorf("money is not asked through the client: %s", got.Append(nil))
+	}
+}
