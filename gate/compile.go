@@ -223,7 +223,7 @@ func (c *compiler) policy() *Policy {
 		}
 	}
 	for key, t := range p.tools {
-		t.effects, t.folded = t.labels.Effects.Names(), foldText(key.tool)
+		t.effects, t.folded = t.labels.Effects.Names(), toolName(key.tool)
 		for _, r := range c.rules {
 			if (r.pat.server == "*" || r.pat.server == key.server) && r.about(key.tool) {
 				t.rules.add(r, t.commands)

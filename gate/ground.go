@@ -37,6 +37,9 @@ func (s State) Ungrounded(labels ToolLabels, args map[string]any) []Ungrounded {
 	}
 	g := grounding{state: s, labels: labels}
 	for _, path := range sortedKeys(args) {
+		if !fieldName(path) && !labels.knows(path) {
+			g.leaf(path, "", Binding{Path: path}, path)
+		}
 		if b, ok := labels.binding(path); ok {
 			g.bind(path, path, b, args[path], 0)
 		} else {
@@ -60,6 +63,12 @@ func (l ToolLabels) binding(arg string) (Binding, bool) {
 		return Binding{}, false
 	}
 	return Binding{Path: arg}, true
+}
+
+// knows reports whether an argument's name stands in the labels, so that it is the schema's.
+func (l ToolLabels) knows(arg string) bool {
+	known := func(path string) bool { top, _, _ := strings.Cut(path, "."); return top == arg }
+	return slices.ContainsFunc(l.Bind, func(b Binding) bool { return known(b.Path) }) || slices.Contains(l.Text, arg) || slices.Contains(l.Anchor, arg)
 }
 
 type grounding struct {
@@ -92,6 +101,9 @@ func (g *grounding) bind(path, field string, b Binding, v any, depth int) {
 			}
 			if word := camel(key); len(word) > 0 && formFields[word[len(word)-1]] && enumLike(v[key]) {
 				continue // {"type": "file"} says how to read the rest
+			}
+			if !fieldName(key) { // {"ann@home.example": "to"}: the name is the value
+				g.leaf(path, field, b, key)
 			}
 			sub.Kind = kindOf(camel(key), sub.Kind)
 			g.bind(path+"."+key, key, sub, v[key], depth+1)
@@ -192,7 +204,10 @@ func nouns(field, tool string) []string {
 // text judges a free text argument: every link, address, account and telephone number in it.
 func (g *grounding) text(path string, v any) {
 	seen := map[string]bool{}
-	walk(path, v, 0, func(p, leaf string) {
+	if tooDeep(v, 0) {
+		g.refuse(path, "", Binding{Kind: Text, Class: Ordinary}, RuleSize, "it is nested too deeply to be searched for links and addresses")
+	}
+	search := func(p, leaf string) {
 		if len(leaf) > maxScan {
 			g.refuse(p, "", Binding{Kind: Text, Class: Ordinary}, RuleSize, "it is too long to be searched for links and addresses")
 			return
@@ -209,7 +224,9 @@ func (g *grounding) text(path string, v any) {
 				}
 			}
 		}
-	})
+	}
+	walk(path, v, 0, search)
+	walkNames(v, 0, func(name string) { search(path, name) })
 }
 
 func (g *grounding) inText(path string, v value, seen map[string]bool, disguise string) {

@@ -1,12 +1,13 @@
 package gate
 
 // anyLeaf reports whether any value at the argument's place matches in the wide reading. Names are compared without case:
-// a server may read them so. Without a name every value of the call counts.
+// a server may read them so. Without a name every value of the call counts. The names of members inside an argument count as
+// values: {"/etc/passwd": "…"} says which file.
 func anyLeaf(c *Call, a *argPattern) bool {
 	args := c.Args
 	if a.name == "" {
-		for _, v := range args {
-			if leafDenied(v, a, c.Paths, 0) {
+		for k, v := range args {
+			if leafDenied(v, a, c.Paths, 0) || !fieldName(k) && leafDenied(k, a, c.Paths, 0) {
 				return true
 			}
 		}
@@ -48,8 +49,8 @@ func leafDenied(v any, a *argPattern, paths map[string]string, depth int) bool {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, sub := range v {
-			if leafDenied(sub, a, paths, depth+1) {
+		for k, sub := range v {
+			if leafDenied(k, a, paths, depth+1) || leafDenied(sub, a, paths, depth+1) {
 				return true
 			}
 		}

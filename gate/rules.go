@@ -49,7 +49,7 @@ func (r *rule) about(tool string) bool {
 	if r.answer == Allow {
 		return r.pat.tool.match(tool)
 	}
-	return r.tool.match(foldText(tool))
+	return r.tool.match(toolName(tool))
 }
 
 // mayBeCommand reports whether the argument can hold a shell command; commands are names the operator gave.
@@ -80,7 +80,7 @@ type inquiry struct {
 func newInquiry(c *Call, s *State, t *toolPolicy, rs *ruleset) inquiry {
 	q := inquiry{call: c, state: s, tool: t, rules: rs, folded: t.folded}
 	if q.folded == "" {
-		q.folded = foldText(c.Tool)
+		q.folded = toolName(c.Tool)
 	}
 	return q
 }

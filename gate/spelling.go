@@ -8,19 +8,23 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// foldText removes letter case and compatibility forms, so that what some file system or server takes for the same name is
-// the same text. Deny and ask rules compare this way: they err wide.
+// foldText removes letter case, compatibility forms and what does not show, so that what some file system or server takes for
+// the same name is the same text. Deny and ask rules compare this way: they err wide.
 func foldText(s string) string {
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; c >= 0x80 || 'A' <= c && c <= 'Z' {
+		if c := s[i]; c >= 0x7f || c < '\t' || 'A' <= c && c <= 'Z' {
 			return strings.Map(foldRune, norm.NFKC.String(s))
 		}
 	}
 	return s
 }
 
-// foldRune is the least of the runes that differ from r in case only, in lower case where that is ASCII.
+// foldRune is the least of the runes that differ from r in case only, in lower case where that is ASCII; -1 where r does not
+// show.
 func foldRune(r rune) rune {
+	if r < '\t' || r == 0x7f || r >= 0xad && unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		return -1
+	}
 	least := r
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
 		least = min(least, f)
@@ -93,7 +97,7 @@ func spellings(s string, yield func(string) bool) bool {
 		}
 		clean = foldText(next)
 	}
-	clean = strings.TrimPrefix(strings.ReplaceAll(clean, `\`, "/"), "file://")
+	clean = localFile(strings.Trim(strings.ReplaceAll(clean, `\`, "/"), " \t\r\n\v\f\"'"))
 	if i := strings.Index(clean, "://"); i > 0 {
 		clean = clean[:i+3] + path.Clean(clean[i+3:])
 		return clean != s && yield(clean)
@@ -102,8 +106,32 @@ func spellings(s string, yield func(string) bool) bool {
 	if clean != s && yield(clean) {
 		return true
 	}
-	return !strings.HasPrefix(clean, "/") && yield("/"+clean)
+	if strings.HasPrefix(clean, "/") {
+		return false
+	}
+	for strings.HasPrefix(clean, "../") { // from a folder nobody here knows up to the root, at most
+		clean = clean[len("../"):]
+	}
+	return yield("/" + clean)
 }
+
+// localFile gives the path of a file link, whose host is this machine's whatever it says. Other texts stay.
+func localFile(s string) string {
+	rest, ok := strings.CutPrefix(s, "file:")
+	if !ok {
+		return s
+	}
+	if authority, isHost := strings.CutPrefix(rest, "//"); isHost {
+		if i := strings.IndexByte(authority, '/'); i >= 0 {
+			return authority[i:]
+		}
+		return authority
+	}
+	return rest
+}
+
+// toolName is how deny and ask rules compare the name of a tool: a server may take off what stands around it.
+func toolName(s string) string { return strings.TrimSpace(foldText(s)) }
 
 func percentDecode(s string) string {
 	if strings.IndexByte(s, '%') < 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // How values enter the index. Each value is kept in a space: the name of its kind, or one of these.
@@ -335,6 +336,67 @@ func walk(path string, v any, depth int, f func(path, leaf string)) {
 			f(path, leaf)
 		}
 	}
+}
+
+// walkNames calls f for the name of every member of a structured value.
+func walkNames(v any, depth int, f func(name string)) {
+	if depth > maxNest {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			f(key)
+			walkNames(v[key], depth+1, f)
+		}
+	case []any:
+		for _, e := range v {
+			walkNames(e, depth+1, f)
+		}
+	}
+}
+
+// tooDeep reports whether walk does not reach all of v.
+func tooDeep(v any, depth int) bool {
+	if depth > maxNest {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, sub := range v {
+			if tooDeep(sub, depth+1) {
+				return true
+			}
+		}
+	case []any:
+		for _, sub := range v {
+			if tooDeep(sub, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxFieldDigits is how many digits the name of a field may hold, as in sha256; one with more is an id.
+const maxFieldDigits = 3
+
+// fieldName reports whether the name of a member looks like the name of a field, and not like a value: an address, a path, a
+// link or an id can stand there as well.
+func fieldName(s string) bool {
+	digits := 0
+	for i, r := range s {
+		switch {
+		case unicode.IsLetter(r), unicode.IsMark(r), r == '_', r == '$' && i == 0, r == '-' && i > 0:
+		case '0' <= r && r <= '9':
+			if digits++; digits > maxFieldDigits {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
 }
 
 // records calls f for every object, with a path that tells it from its siblings.
