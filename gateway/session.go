@@ -200,6 +200,10 @@ func (s *session) hear(m jsonrpc.Message) {
 		s.notification(m)
 		return
 	}
+	if args := m.Params.Get("arguments").Kind(); args != strictjson.KindAbsent && args != strictjson.KindObject && args != strictjson.KindNull {
+		s.reply(m.ID, strictjson.Value{}, ownError(jsonrpc.CodeInvalidParams, "arguments must be an object: others cannot be judged by their names"))
+		return
+	}
 	f, failure := s.open(m)
 	if failure.Kind() != strictjson.KindAbsent {
 		s.reply(m.ID, strictjson.Value{}, failure)
