@@ -5,15 +5,21 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // hide covers what must stay invisible inside listed folders.
 func (v *view) hide() error {
-	for i, path := range slices.Concat(v.spec.Hide, Hidden(v.home)) {
+	paths := slices.Concat(v.spec.Hide, Hidden(v.home))
+	for _, home := range v.homes {
+		paths = append(paths, hiddenInHome(home)...)
+	}
+	for i, path := range paths {
 		asked := i < len(v.spec.Hide)
 		path = filepath.Clean(path)
 		// The folder's links are resolved, its own last part is not: a link is covered itself, and so is where it leads.
@@ -63,6 +69,55 @@ func (v *view) hide() error {
 		}
 	}
 	return nil
+}
+
+// findHomes lists the homes of other users as far as something listed shows them. HOME alone tells little: under sudo it is root's,
+// and root sees everybody's.
+func findHomes(v *view) []string {
+	var all []string
+	users, _ := readAll("/etc/passwd", maxPasswd) // not there, or not readable: then the folders below are all that is known
+	for line := range strings.Lines(string(users)) {
+		if fields := strings.Split(strings.TrimSpace(line), ":"); len(fields) == 7 && filepath.IsAbs(fields[5]) {
+			all = append(all, fields[5])
+		}
+	}
+	for _, parent := range []string{"/home", filepath.Dir(v.home)} {
+		if parent == "." || parent == "/" {
+			continue
+		}
+		entries, _ := os.ReadDir(parent)
+		for _, e := range entries[:min(len(entries), maxHomes)] {
+			all = append(all, filepath.Join(parent, e.Name()))
+		}
+	}
+	var shown []string
+	for _, home := range all {
+		real, err := filepath.EvalSymlinks(home)
+		if err != nil || real == "/" || real == v.home || slices.Contains(shown, real) {
+			continue
+		}
+		if slices.ContainsFunc(v.entries, func(e entry) bool {
+			return e.Listed && e.Target == e.Source && (within(real, e.Target) || within(e.Target, real))
+		}) {
+			shown = append(shown, real)
+		}
+	}
+	return shown
+}
+
+// Bounds of what is looked at to find homes.
+const (
+	maxPasswd = 1 << 20
+	maxHomes  = 1024
+)
+
+func readAll(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // listedAt says whether the operator listed a path that would be hidden by default, or something in it. To hide and to list the same

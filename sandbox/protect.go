@@ -100,13 +100,20 @@ var credentials = []string{
 	".config/sops", ".config/doctl", ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".config/git/credentials", ".pgpass", ".my.cnf", ".vault-token",
 	".password-store", ".local/share/keyrings", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".terraform.d/credentials.tfrc.json",
 	".config/google-chrome", ".config/chromium", ".mozilla", ".claude.json", ".claude/.credentials.json", ".codex/auth.json", ".config/hearsay",
-	".bash_history", ".zsh_history", ".python_history", ".node_repl_history",
+	".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".thunderbird", ".var/app", "snap",
+	".m2/settings.xml", ".gradle/gradle.properties", ".terraformrc", ".s3cfg", ".boto", ".oci", ".databrickscfg", ".composer/auth.json", ".config/composer/auth.json",
+	".config/containers/auth.json", ".config/glab-cli", ".config/age", ".cache/huggingface/token", ".huggingface/token", ".gemini/oauth_creds.json",
+	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history", ".lesshst", ".viminfo",
 }
 
 // Hidden names the folders and files that stay invisible even inside a listed folder: keys, tokens and histories of home, and
-// the system's password files.
+// the system's password files. The same of other users' homes stay invisible too.
 func Hidden(home string) []string {
 	paths := []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d"}
+	return append(paths, hiddenInHome(home)...)
+}
+
+func hiddenInHome(home string) (paths []string) {
 	if filepath.IsAbs(home) && home != "/" {
 		for _, c := range credentials {
 			paths = append(paths, filepath.Join(home, c))

@@ -254,3 +254,20 @@ func TestRepositoryRunsNothingOutside(t *testing.T) {
 		t.Error("a held name was left")
 	}
 }
+
+// HOME is one home of many: under sudo it is root's, and what is listed is another's.
+func TestHiddenPathsOfOtherHomes(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	put(t, filepath.Join(base, "ann/.ssh/id"), "secret")
+	put(t, filepath.Join(base, "ann/work/.ssh/id"), "ordinary")
+	put(t, filepath.Join(base, "ann/.profile"), "profile")
+	put(t, filepath.Join(base, "bob/file"), "")
+	t.Setenv("HOME", filepath.Join(base, "bob"))
+	script := "cat ann/.ssh/id; cat ann/.profile ann/work/.ssh/id; (echo evil >ann/bin/ls) 2>/dev/null && echo wrote; exit 0"
+	for _, spec := range []Spec{{Read: []string{base}}, {Write: []string{filepath.Join(base, "ann")}}} {
+		spec.Args, spec.Dir = []string{"sh", "-c", "cd " + base + "; exec 2>/dev/null; " + script}, "/"
+		if out, exit := output(t, spec); out != "profileordinary" {
+			t.Errorf("%v %v: %v %s", spec.Read, spec.Write, exit, out)
+		}
+	}
+}

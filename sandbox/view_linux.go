@@ -31,8 +31,9 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 // following any symbolic link, so that what changed in between fails.
 type view struct {
 	spec    *Spec
-	home    string // of the caller
-	project string // without symbolic links
+	home    string   // of the caller
+	homes   []string // of others, below or around what is listed; see findHomes
+	project string   // without symbolic links
 	entries []entry
 	links   []link
 	holds   []hold
@@ -53,6 +54,7 @@ func newView(s *Spec) (*view, error) {
 	if err := v.listed(); err != nil {
 		return nil, err
 	}
+	v.homes = findHomes(v)
 	if err := v.hide(); err != nil {
 		return nil, err
 	}
