@@ -28,7 +28,7 @@ func (v *view) guard(root string) error {
 	if err := v.repository(root, true); err != nil {
 		return err
 	}
-	project, home := root == v.project, root == v.home
+	project, home := root == v.project, root == v.home || slices.Contains(v.homes, root)
 	isRepository := false
 	info, err := os.Lstat(filepath.Join(root, ".git"))
 	switch {
@@ -55,7 +55,74 @@ func (v *view) guard(root string) error {
 			v.hold(root, g)
 		}
 	}
+	return v.guardNamed(root)
+}
+
+// guardNamed protects what git's configuration names below root: hooks elsewhere, more configuration, commands.
+func (v *view) guardNamed(root string) error {
+	top, configs, err := repositoryOf(root, v.home)
+	if err != nil {
+		return fmt.Errorf("sandbox: linked work tree: %w", err)
+	}
+	named := readGitNamed(top, v.home, configs...)
+	for _, path := range named.hooks {
+		if path = below(root, path); path == root {
+			v.notes = append(v.notes, fmt.Sprintf("git's core.hooksPath is %s itself: what is made in it may be a hook", root))
+		} else if path != "" {
+			v.protectOrHold(root, path, true)
+		}
+	}
+	for _, path := range named.included {
+		if path = below(root, path); path != "" && path != root {
+			v.protectOrHold(root, path, false)
+		}
+	}
+	for _, path := range named.commands { // words that name no file are no reason to make one
+		if path = below(root, path); path == "" {
+			continue
+		}
+		if info, err := os.Lstat(path); err == nil && !info.IsDir() {
+			v.protect(root, guard{path: strings.TrimPrefix(path, root+"/")})
+		}
+	}
 	return nil
+}
+
+// below gives a path its place below root, also where links lead there; "" when it has none.
+func below(root, path string) string {
+	if within(path, root) {
+		return path
+	}
+	rest := ""
+	for dir := path; dir != "/"; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			if real = filepath.Join(real, rest); within(real, root) {
+				return real
+			}
+			return ""
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+	return ""
+}
+
+// protectOrHold protects a path below root. If it is absent, its first part that is absent is held: nothing can be made in that.
+func (v *view) protectOrHold(root, path string, dir bool) {
+	at := root
+	for _, name := range strings.Split(strings.TrimPrefix(path, root+"/"), "/") {
+		at = filepath.Join(at, name)
+		info, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			if !slices.ContainsFunc(v.holds, func(h hold) bool { return h.Path == at }) {
+				v.hold(root, guard{path: strings.TrimPrefix(at, root+"/"), dir: dir || at != path})
+			}
+			return
+		}
+		if err != nil || info.Mode()&fs.ModeSymlink != 0 {
+			break
+		}
+	}
+	v.protect(root, guard{path: strings.TrimPrefix(path, root+"/")})
 }
 
 // hold makes an absent name for the run, and protects it like the others.

@@ -255,6 +255,45 @@ func TestRepositoryRunsNothingOutside(t *testing.T) {
 	}
 }
 
+// What git's configuration names in the project is guarded like the configuration: hooks elsewhere, more configuration, commands.
+func TestGuardedByGitsConfiguration(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	project := filepath.Join(base, "project")
+	t.Setenv("HOME", base)
+	git(t, "init", "-q", project)
+	must(t, os.Symlink("project", filepath.Join(base, "alias")))
+	put(t, filepath.Join(base, ".gitconfig"), "[core]\n\thooksPath = .team/hooks\n[Include]\n\tpath = \"alias/more\" ; a link leads there\n")
+	put(t, filepath.Join(project, ".git/config"), `[core]
+	repositoryformatversion = 0
+	HooksPath = scripts/hooks
+	fsmonitor = ./tools/monitor --fast
+[includeIf "gitdir:a]b/"] path = ../shared.conf
+[filter "f"]
+	clean = python3 \
+		tools/clean.py %f
+`)
+	for _, f := range []string{"scripts/hooks/pre-commit", "tools/monitor", "tools/clean.py", "tools/other", "shared.conf", "more", "nested.conf"} {
+		put(t, filepath.Join(project, f), "")
+	}
+	put(t, filepath.Join(project, "shared.conf"), "[include]\n\tpath = nested.conf\n\tpath = absent.conf\n")
+	try := `try() { ("$@") 2>/dev/null && echo "did: $*"; }; `
+	for dir, script := range map[string]string{
+		".": `for f in scripts/hooks/pre-commit scripts/hooks/new tools/monitor tools/clean.py shared.conf more nested.conf absent.conf .team/hooks/pre-commit; do try cp /usr/bin/env $f; done
+			try mkdir .team/hooks; try mv scripts x; try mv tools x; try rm shared.conf; try cp /usr/bin/env tools/other; git status --short >/dev/null 2>&1 || echo failed`,
+		"tools": "for f in monitor clean.py; do try cp /usr/bin/env $f; try rm $f; done; try cp /usr/bin/env other",
+	} {
+		out, exit := output(t, Spec{Args: []string{"sh", "-c", try + script + "; exit 0"}, Preset: ProjectRW, Project: filepath.Join(project, dir)})
+		if want := "did: cp /usr/bin/env " + strings.TrimPrefix("tools/other\n", dir+"/"); out != want {
+			t.Errorf("in %s: %v\n%s", dir, exit, out)
+		}
+	}
+	for _, name := range []string{".team", "absent.conf"} {
+		if _, err := os.Lstat(filepath.Join(project, name)); err == nil {
+			t.Errorf("%s was left", name)
+		}
+	}
+}
+
 // HOME is one home of many: under sudo it is root's, and what is listed is another's.
 func TestHiddenPathsOfOtherHomes(t *testing.T) {
 	base := folder(t, os.Geteuid())
