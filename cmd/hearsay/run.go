@@ -260,6 +260,7 @@ func (r *runner) run(ctx context.Context) error {
 		return end(err)
 	}
 	defer out.close()
+	streams.resized(resizeSignal, proc) // before the command can ask
 	if err := proc.Go(); err != nil {
 		proc.Wait()
 		return sandboxError(err)
@@ -360,7 +361,6 @@ func (s *streams) relay(p *sandbox.Process) (stop func(), err error) {
 	var output sync.WaitGroup
 	if s.terminal != nil {
 		fd := int(s.terminal.Fd())
-		s.resized(resizeSignal, p)
 		saved, err := term.MakeRaw(fd)
 		if err != nil {
 			return nil, fmt.Errorf("preparing the terminal: %w", err)

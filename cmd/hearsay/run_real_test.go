@@ -200,6 +200,11 @@ func TestRunOnATerminal(t *testing.T) {
 	_, err := exec.LookPath("script")
 	repotest.Need(t, "script (Debian package bsdutils)", err == nil)
 	cmd := exec.Command("script", "-qec", "stty rows 33 cols 77; "+bin+" run -- sh -c 'tty; stty size; test -t 2 && echo all; exit 6'", "/dev/null")
+	in, err := cmd.StdinPipe() // open to the end: script types the end of its input into the terminal
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
 	out, err := cmd.CombinedOutput()
 	if code(err) != 6 || !strings.Contains(string(out), "/dev/pts/0\r\n33 77\r\nall\r\n") {
 		t.Errorf("%v: %q", err, out)
