@@ -3,10 +3,12 @@ package gateway
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/seed-4e9f7b04/hearsay/envelope"
@@ -90,9 +92,9 @@ func (p *pass) media(b strictjson.Value) []strictjson.Value {
 	switch {
 	case err != nil:
 		return []strictjson.Value{p.withhold(fmt.Sprintf("a block of the kind %s whose data is not base64", Quote(kind)))}
-	case textual(typ), looksLikeText(data):
+	case textual(typ), readsAsText(data):
 		p.find("text-as-media", "")
-		return []strictjson.Value{textBlock(p.frame(strings.ToValidUTF8(string(data), "\uFFFD"), "text sent as "+kind))}
+		return []strictjson.Value{textBlock(p.frame(decodeText(data), "text sent as "+kind))}
 	}
 	found := sniff(data)
 	switch {
@@ -216,13 +218,15 @@ func (p *pass) resourceContents(raw, v strictjson.Value) strictjson.Value {
 		return v
 	}
 	data, err := decodeBase64(blob.Str())
+	essence, _, _ := strings.Cut(typ, ";")
+	essence = strings.TrimSpace(essence)
 	switch {
 	case err != nil:
 		return v.Without("blob").With("text", p.withhold("a resource whose blob is not base64").Get("text"))
 	case !textual(typ) && !looksLikeText(data) && tokenInside(data):
 		return v.Without("blob").With("text", p.withhold("a resource with the envelope's tag inside its bytes").Get("text"))
-	case textual(typ), looksLikeText(data) && (sniff(data) != "application/pdf" || tokenInside(data)):
-		text := p.frame(strings.ToValidUTF8(string(data), "\uFFFD"), "")
+	case textual(typ), readsAsText(data) && (essence != "application/pdf" || sniff(data) != "application/pdf" || tokenInside(data)):
+		text := p.frame(decodeText(data), "")
 		return v.With("blob", strictjson.String(base64.StdEncoding.EncodeToString([]byte(text))))
 	}
 	return v
@@ -302,6 +306,67 @@ func looksLikeText(data []byte) bool {
 		head = head[:len(head)-1]
 	}
 	return utf8.Valid(head) && bytes.IndexFunc(head, func(r rune) bool { return r < 7 || r > 13 && r < 27 || r > 27 && r < 32 }) < 0
+}
+
+// readsAsText reports whether bytes are read as text: in UTF-8, in UTF-16, or, where nothing says what else they are, as text with
+// a few odd bytes in it. Formats that are no text are packed:
+// a tenth of their bytes at least are no printable ASCII.
+func readsAsText(data []byte) bool {
+	found := sniff(data)
+	switch {
+	case looksLikeText(data):
+		return true
+	case found != "" && found != "application/pdf":
+		return false
+	case utf16Order(data) != nil:
+		return true
+	}
+	head, odd := data[:min(len(data), 4096)], 0
+	for _, c := range head {
+		if c >= 0x7f || c < 0x20 && c != '\n' && c != '\r' && c != '\t' {
+			odd++
+		}
+	}
+	return len(head)-odd >= minText && odd*10 < len(head)
+}
+
+// minText is how many printable bytes make a text among odd ones.
+const minText = 8
+
+// utf16Order gives the order of the bytes of UTF-16, nil where data is none: by its mark, or since most of its units are ASCII.
+func utf16Order(data []byte) binary.ByteOrder {
+	head := data[:min(len(data), 4096)&^1]
+	if len(head) < 2 {
+		return nil
+	}
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		if order.Uint16(head) == 0xfeff {
+			return order
+		}
+		ascii := 0
+		for i := 0; i < len(head); i += 2 {
+			if u := order.Uint16(head[i:]); u >= ' ' && u < 0x7f || u == '\n' || u == '\r' || u == '\t' {
+				ascii++
+			}
+		}
+		if ascii >= minText && ascii*20 > len(head)*9 { // nine in ten
+			return order
+		}
+	}
+	return nil
+}
+
+// decodeText gives bytes that are read as text in UTF-8.
+func decodeText(data []byte) string {
+	order := utf16Order(data)
+	if order == nil || looksLikeText(data) {
+		return strings.ToValidUTF8(string(data), "\uFFFD")
+	}
+	units := make([]uint16, 0, len(data)/2)
+	for i := 0; i+1 < len(data); i += 2 {
+		units = append(units, order.Uint16(data[i:]))
+	}
+	return string(utf16.Decode(units))
 }
 
 // tokenInside reports whether bytes that are no text hold the token in plain ASCII, as a comment in a picture could.
