@@ -15,6 +15,8 @@ import (
 	"os"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 )
 
 // MaxFile bounds the size of a configuration file: far above any real one, far below what could hurt.
@@ -75,5 +77,31 @@ func Parse(data []byte) (*File, error) {
 	if err != nil && !errors.Is(err, io.EOF) { // an empty file is the default
 		return nil, errors.New(yaml.FormatError(err, false, true))
 	}
+	if !oneDocument(data) {
+		return nil, errors.New("a second document follows after --- or ..., which would not be read; the file is one document")
+	}
+	for _, name := range file.ServerNames() {
+		if file.Servers[name] == nil {
+			return nil, fmt.Errorf("servers: %s: nothing stands below it; a server needs a command or a url", name)
+		}
+	}
 	return &file, nil
+}
+
+// oneDocument reports whether data is a single YAML document. Of several only the first is read, without a word: what another one
+// denies would not hold. The tokens are asked because the parser drops a document behind an empty one.
+func oneDocument(data []byte) bool {
+	begun, ended := false, false
+	for _, t := range lexer.Tokenize(string(data)) {
+		switch {
+		case t.Type == token.CommentType:
+		case ended, t.Type == token.DocumentHeaderType && begun:
+			return false
+		case t.Type == token.DocumentEndType:
+			ended = true
+		default:
+			begun = true
+		}
+	}
+	return true
 }
