@@ -47,8 +47,8 @@ func NewSecret(value []byte) (Secret, error) {
 	return Secret{func() []byte { return v }}, nil
 }
 
-// ReadSecret reads "file:PATH" (line ends at the end are cut) or "env:NAME". A variable is removed from this process's
-// environment, so that no child inherits it. The error never holds the value.
+// ReadSecret reads "file:PATH" (line ends at the end are cut) or "env:NAME". A variable stays in this
+// process's environment, to be read again at a reload: who starts a child leaves it out. The error never holds the value.
 func ReadSecret(source string) (Secret, error) {
 	kind, rest, _ := strings.Cut(source, ":")
 	switch {
@@ -86,7 +86,7 @@ func ReadSecret(source string) (Secret, error) {
 // IsSet reports whether there is a value.
 func (s Secret) IsSet() bool { return s.value != nil }
 
-// Reveal gives the value, for a login at a proxy. Nothing else has a use for it.
+// Reveal gives the value, for a login at a proxy or a header of our own request.
 func (s Secret) Reveal() string { return string(s.bytes()) }
 
 // Equal compares in constant time for one length. No secret equals nothing, the empty text included.

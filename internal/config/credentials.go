@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -52,6 +53,9 @@ func (f *File) SecretEnv() []string {
 	var sources []string
 	for _, c := range f.Credentials {
 		sources = append(sources, c.Secret)
+	}
+	for _, name := range f.ServerNames() {
+		sources = append(sources, slices.Sorted(maps.Values(f.Servers[name].Headers))...)
 	}
 	if f.Proxy != nil {
 		for _, c := range f.Proxy.Clients {

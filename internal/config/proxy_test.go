@@ -24,6 +24,8 @@ proxy:
   clients:
     - {name: ann, password: env:PW_ANN, egress: {allow: ["a.test"]}}
     - {name: bob, password: env:PW_BOB}
+servers:
+  wiki: {url: "https://wiki.test/mcp", headers: {Authorization: "env:WIKI"}}
 credentials:
   - {host: a.test, header: "Authorization: Bearer {secret}", secret: env:TOKEN, client: ann, path: /v1}
 `))
@@ -58,7 +60,7 @@ credentials:
 	if got := others[0].Broker.Targets("ann"); len(got) != 1 || len(others[0].Broker.Targets("bob")) != 0 {
 		t.Errorf("credentials for %v", got)
 	}
-	if got := strings.Join(f.SecretEnv(), " "); got != "TOKEN PW_ANN PW_BOB PW_NEXT" {
+	if got := strings.Join(f.SecretEnv(), " "); got != "TOKEN WIKI PW_ANN PW_BOB PW_NEXT" {
 		t.Errorf("variables with secrets: %s", got)
 	}
 }

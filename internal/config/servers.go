@@ -7,12 +7,12 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/gateway"
+	"github.com/seed-4e9f7b04/hearsay/internal/broker"
 )
 
 // Server is an MCP server behind the gateway: a command, or an address.
@@ -154,36 +154,13 @@ func (s *Server) gateway(name string) (gateway.Server, error) {
 func (s *Server) HeaderValues() (http.Header, error) {
 	h := http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		value, err := secretText(s.Headers[name])
+		value, err := broker.ReadSecret(s.Headers[name])
 		if err != nil {
 			return nil, fmt.Errorf("headers: %s: %w", name, err)
 		}
-		h.Set(name, value)
+		h.Set(name, value.Reveal())
 	}
 	return h, nil
-}
-
-// secretText reads a short secret from where the file says that it is: file:PATH or env:NAME.
-func secretText(from string) (string, error) {
-	if path, ok := strings.CutPrefix(from, "file:"); ok {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		if len(data) > 16<<10 {
-			return "", fmt.Errorf("%s is larger than a secret", path)
-		}
-		return strings.TrimSpace(string(data)), nil
-	}
-	name, ok := strings.CutPrefix(from, "env:")
-	if !ok {
-		return "", errors.New("a secret does not stand in the file: write file:PATH or env:NAME")
-	}
-	value, ok := os.LookupEnv(name)
-	if !ok || value == "" {
-		return "", fmt.Errorf("the environment variable %s is not set", name)
-	}
-	return value, nil
 }
 
 // TLSConfig reads the certificate of the listener; nil where none is named.
