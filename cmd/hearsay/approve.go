@@ -70,8 +70,8 @@ time is denied.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what waits as a JSON array")
 	cmd.Flags().BoolVar(&wait, "wait", false, "go on with what comes later")
-	cmd.Flags().StringVar(&verdict, "answer", "", "once, session or deny, for the call with the given ID")
-	cmd.Flags().StringVar(&digest, "digest", "", "with --answer: the digest of the call as it was shown, so that no other can be meant")
+	cmd.Flags().StringVar(&verdict, "answer", "", "`ANSWER`: once, session or deny, for the call with the given ID")
+	cmd.Flags().StringVar(&digest, "digest", "", "with --answer: the `DIGEST` of the call as it was shown, so that no other can be meant")
 	return cmd
 }
 

@@ -79,7 +79,7 @@ to be certain of everything up to a point, note the printed head elsewhere and p
 			return nil
 		},
 	}
-	cmd.Flags().StringArrayVar(&heads, "head", nil, "a head noted earlier, as SEQ:HASH, that must lie on the chain (repeatable)")
+	cmd.Flags().StringArrayVar(&heads, "head", nil, "a head noted earlier, as `SEQ:HASH`, that must lie on the chain (repeatable)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as one JSON object")
 	return cmd
 }
@@ -182,7 +182,7 @@ func newAuditShow() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&session, "session", "", "only events of sessions whose id begins so")
+	cmd.Flags().StringVar(&session, "session", "", "only events of sessions whose `ID` begins so")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on as lines are added, also across a rotation")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each event as one JSON object")
 	return cmd

@@ -62,8 +62,8 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 }
 
 func rulesFlags(cmd *cobra.Command, file, lock *string) {
-	cmd.Flags().StringVarP(file, "config", "c", "", "the file with the rules (default: hearsay/hearsay.yaml in your configuration folder)")
-	cmd.Flags().StringVar(lock, "lock", "", "the lock file of pinned tools (default: what the file names under pins)")
+	cmd.Flags().StringVarP(file, "config", "c", "", "the `FILE` with the rules (default: hearsay/hearsay.yaml in your configuration folder)")
+	cmd.Flags().StringVar(lock, "lock", "", "the lock `FILE` of pinned tools (default: what the file names under pins)")
 }
 
 // finding is one thing to say about the rules, for people and programs.

@@ -58,7 +58,7 @@ It says what holds here and now, for the user who asks. The full suite of attemp
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().StringArrayVar(&weaker, "weaker", nil, "examine a weaker mode (repeatable)")
+	cmd.Flags().StringArrayVar(&weaker, "weaker", nil, "examine a weaker `MODE` (repeatable)")
 	return cmd
 }
 

@@ -25,15 +25,16 @@ func newExplain() *cobra.Command {
 		Long: `Decide one call as the gateway would, and say why. The call is a JSON object:
 
   {"tool": "mail.send", "args": {"to": "ann@example.org", "body": "hello"},
-   "principal": "", "said": ["what the user said"], "reads": ["web"], "calls": ["mail.send"],
-   "paths": {"/w/link": "/etc/passwd"}}
+   "principal": "", "said": ["what the user said"], "reads": ["web"],
+   "calls": ["mail.send"], "paths": {"/w/link": "/etc/passwd"}}
 
 The parameters of a tools/call ({"name": "mail__send", "arguments": {…}}) are taken as well, and server and tool apart.
 said, reads and calls describe the session before the call: the user's words, the servers whose untrusted results were
 read, and the tools that were called before that. paths gives what paths resolve to. - reads the call from standard input.
 Exit code 0: allowed; 3: asked or denied.`,
 		Example: `  hearsay explain call.json
-  echo '{"tool": "mail.send", "args": {"to": "eve@evil.example"}, "reads": ["web"]}' | hearsay explain -c team.yaml -`,
+  echo '{"tool": "mail.send", "args": {"to": "eve@evil.example"}}' |
+      hearsay explain -c team.yaml -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("name one file with the call, or - for standard input; see %s --help", cmd.CommandPath())
@@ -67,7 +68,7 @@ Exit code 0: allowed; 3: asked or denied.`,
 		},
 	}
 	rulesFlags(cmd, &file, &lock)
-	cmd.Flags().StringVar(&profile, "profile", "", "the profile to decide in (default: the file's own)")
+	cmd.Flags().StringVar(&profile, "profile", "", "the `PROFILE` to decide in (default: the file's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the explanation as JSON")
 	return cmd
 }

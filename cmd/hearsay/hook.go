@@ -26,8 +26,11 @@ runs, and no others; the session id in the event is not used. Nothing is printed
 hook prints.
 
 In settings.json:
-  {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "hearsay hook"}]}],
-             "SessionStart":     [{"hooks": [{"type": "command", "command": "hearsay hook"}]}]}}
+  {"hooks": {
+    "UserPromptSubmit":
+      [{"hooks": [{"type": "command", "command": "hearsay hook"}]}],
+    "SessionStart":
+      [{"hooks": [{"type": "command", "command": "hearsay hook"}]}]}}
 
 What this does not stop: an agent that runs commands as the same user outside a sandbox can call this command too, and
 then speak as the user. Run such an agent in hearsay run, or give its shell no rule.`,

@@ -107,6 +107,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see %s --help", err, cmd.CommandPath())
 	})
+	root.SetHelpFunc(printHelp)
 	for _, c := range commands {
 		root.AddCommand(c())
 	}

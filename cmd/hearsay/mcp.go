@@ -43,7 +43,7 @@ func newMCP() *cobra.Command {
 	var file, profile string
 	cmd := &cobra.Command{
 		Use:   "mcp [flags] [-- COMMAND [ARG…]]",
-		Short: "Stand in front of MCP servers on standard input and output: frame what they say, judge what is asked of them",
+		Short: "Stand in front of MCP servers, on standard input and output",
 		Long: `Stand in front of MCP servers: the client talks to hearsay on standard input and output, hearsay to the servers of a file, with
 the file's rules, pins, screens, sandboxes, approvals and audit log. Questions go to the page whose address is printed on standard
 error, and to hearsay approve.
@@ -56,9 +56,11 @@ The server gets PATH, HOME, the locale and what --env and --pass-env name, and n
 Standard error tells what was dropped, and what the server writes to its own.`,
 		Example: `  hearsay mcp -c hearsay.yaml
   hearsay mcp -c hearsay.yaml --profile careful
-  hearsay mcp -c rules.yaml --name files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  hearsay mcp -c rules.yaml --name files -- \
+      npx -y @modelcontextprotocol/server-filesystem ~/notes
   hearsay mcp -- npx -y @modelcontextprotocol/server-everything
-  hearsay mcp --name files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  hearsay mcp --name files -- \
+      npx -y @modelcontextprotocol/server-filesystem ~/notes
   hearsay mcp --env API_KEY=… --structured defang -- ./my-server`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -144,16 +146,16 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&file, "config", "c", "", "the file with the servers and their rules (default: hearsay/hearsay.yaml in your configuration folder)")
-	flags.StringVar(&profile, "profile", "", "the profile of the file that holds")
-	flags.StringVar(&name, "name", "", "what to call the server in frames and logs (default: from its command)")
-	flags.StringVar(&structured, "structured", "fold", "structuredContent: fold it into the framed text, defang it in place, or pass it")
+	flags.StringVarP(&file, "config", "c", "", "the `FILE` with the servers and their rules (default: hearsay/hearsay.yaml in your configuration folder)")
+	flags.StringVar(&profile, "profile", "", "the `PROFILE` of the file that holds")
+	flags.StringVar(&name, "name", "", "the `NAME` of the server in frames and logs (default: from its command)")
+	flags.StringVar(&structured, "structured", "fold", "`MODE` of structuredContent: fold it into the framed text, defang it in place, or pass it")
 	flags.BoolVar(&instructions, "frame-instructions", false, "pass the server's instructions on, framed (default: dropped; hosts put them into the system prompt)")
-	flags.StringVar(&lock, "lock", "", "show and call only what this file approves; hearsay pin writes it")
+	flags.StringVar(&lock, "lock", "", "show and call only what this `FILE` approves; hearsay pin writes it")
 	flags.BoolVar(&allowNew, "allow-new", false, "with --lock: also show what the server did not offer when it was approved")
 	flags.BoolVar(&trusted, "first-party", false, "you vouch for this server: pass its messages as they are, unframed")
-	flags.StringArrayVar(&env, "env", nil, "give the server NAME=value (repeatable)")
-	flags.StringArrayVar(&pass, "pass-env", nil, "give the server this variable of the environment (repeatable)")
+	flags.StringArrayVar(&env, "env", nil, "give the server `NAME=VALUE` (repeatable)")
+	flags.StringArrayVar(&pass, "pass-env", nil, "give the server this `VARIABLE` of the environment (repeatable)")
 	flags.BoolVarP(&verbose, "verbose", "v", false, "also log what was treated")
 	return cmd
 }

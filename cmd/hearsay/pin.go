@@ -42,7 +42,8 @@ reason: effects and binding arguments as far as names and schemas tell them. Rea
   hearsay pin -c hearsay.yaml files mail
   hearsay pin --diff -- npx -y @modelcontextprotocol/server-memory
   hearsay pin -- npx -y @modelcontextprotocol/server-memory
-  hearsay pin --name files -- npx -y @modelcontextprotocol/server-filesystem ~/notes > tools.yaml`,
+  hearsay pin --name files -- \
+      npx -y @modelcontextprotocol/server-filesystem ~/notes > tools.yaml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
@@ -68,13 +69,13 @@ reason: effects and binding arguments as far as names and schemas tell them. Rea
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&name, "name", "", "what to call the server (default: from its command, as hearsay mcp does)")
-	flags.StringVarP(&file, "config", "c", "", "pin the servers of this file")
-	flags.StringVar(&lockPath, "lock", "", "the lock file (default: what the file names, otherwise hearsay.lock beside it, or here)")
+	flags.StringVar(&name, "name", "", "the `NAME` of the server (default: from its command, as hearsay mcp does)")
+	flags.StringVarP(&file, "config", "c", "", "pin the servers of this `FILE`")
+	flags.StringVar(&lockPath, "lock", "", "the lock `FILE` (default: what the file names, otherwise hearsay.lock beside it, or here)")
 	flags.BoolVar(&diff, "diff", false, "show what differs from the lock file and write nothing; exit code 4 if something is withheld")
 	flags.BoolVar(&asJSON, "json", false, "print the differences as JSON")
-	flags.StringArrayVar(&env, "env", nil, "give the server NAME=value (repeatable)")
-	flags.StringArrayVar(&pass, "pass-env", nil, "give the server this variable of the environment (repeatable)")
+	flags.StringArrayVar(&env, "env", nil, "give the server `NAME=VALUE` (repeatable)")
+	flags.StringArrayVar(&pass, "pass-env", nil, "give the server this `VARIABLE` of the environment (repeatable)")
 	return cmd
 }
 

@@ -14,16 +14,16 @@ func newReplay() *cobra.Command {
 	var asJSON, asBench, pairs bool
 	cmd := &cobra.Command{
 		Use:   "replay [--suite FILE|DIR]... [--json|--bench|--pairs]",
-		Short: "Play attack suites against the boundaries with an agent that obeys the attacker, and count what gets through",
+		Short: "Play attack suites against the boundaries, and count what gets through",
 		Long: `Play attack suites against the boundaries with an agent that obeys the attacker, and count what gets through.
 
 No language model runs. Right after the first result that carries the attacker's text the agent makes all the
 attacker's calls; the gate alone decides what happens. Without --suite the suites that come with the program are
 played. docs/replay.md has the form of a suite, the method, and what the figures do not say.`,
-		Example: `  hearsay replay                                  the program's own suites, as tables
-  hearsay replay --suite suites/ --suite mine.json  all suites of a folder and one more
+		Example: `  hearsay replay                            # the program's own suites: tables
+  hearsay replay --suite suites/ --suite my.json   # a folder of suites, and one
   hearsay replay --json | jq 'select(.figure=="asr")'
-  hearsay replay --pairs --policy grounded          each attack of which a call got through`,
+  hearsay replay --pairs --policy grounded  # attacks that got a call through`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON && asBench || asJSON && pairs || asBench && pairs {
@@ -73,8 +73,8 @@ played. docs/replay.md has the form of a suite, the method, and what the figures
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&suites, "suite", nil, "a suite, or a folder of suites; may be given several times")
-	f.StringArrayVar(&policies, "policy", nil, "count under this policy only; may be given several times")
+	f.StringArrayVar(&suites, "suite", nil, "a suite (`PATH`), or a folder of suites; may be given several times")
+	f.StringArrayVar(&policies, "policy", nil, "count under this `POLICY` only; may be given several times")
 	f.BoolVar(&asJSON, "json", false, "print one figure a line as JSON")
 	f.BoolVar(&asBench, "bench", false, "print the figures in the format of benchstat, and the time of a decision")
 	f.BoolVar(&pairs, "pairs", false, "list each attack of which a call got through, and the calls")

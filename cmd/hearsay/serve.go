@@ -61,8 +61,8 @@ client. Only loopback names and those under serve.hosts and serve.origins are an
 			return serveHTTP(ctx, cmd, f, profile, listen, log)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "", "the file with the servers and their rules (default: hearsay/hearsay.yaml in your configuration folder)")
-	cmd.Flags().StringVar(&profile, "profile", "", "the profile of the file that holds")
+	cmd.Flags().StringVarP(&file, "config", "c", "", "the `FILE` with the servers and their rules (default: hearsay/hearsay.yaml in your configuration folder)")
+	cmd.Flags().StringVar(&profile, "profile", "", "the `PROFILE` of the file that holds")
 	cmd.Flags().StringVar(&listen, "listen", "", "the `HOST:PORT` to listen on (default: serve.listen, or "+defaultServe+")")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also log what was treated")
 	return cmd

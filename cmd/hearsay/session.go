@@ -104,7 +104,7 @@ What this does not stop: an agent that runs commands as the same user outside a 
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "", "the file whose audit log records it (default: hearsay/hearsay.yaml in your configuration folder)")
+	cmd.Flags().StringVarP(&file, "config", "c", "", "the `FILE` whose audit log records it (default: hearsay/hearsay.yaml in your configuration folder)")
 	return cmd
 }
 

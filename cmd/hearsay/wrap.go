@@ -23,7 +23,8 @@ instructions. What could end the frame early is defanged. The input is streamed:
 
 A frame is a label. It raises an attacker's cost and stops nobody who adapts; what the agent may do has to be bounded
 elsewhere (hearsay mcp, hearsay run).`,
-		Example: `  curl -s https://example.com | hearsay wrap --kind web-page --attr url=https://example.com \
+		Example: `  curl -s https://example.com | hearsay wrap --kind web-page \
+      --attr url=https://example.com \
       --provenance "A web page; this agent did not write it."
   hearsay wrap --kind log --limit 20000 < build.log
   hearsay wrap --kind mail --seal --lookalikes < mail.txt`,
@@ -61,7 +62,7 @@ elsewhere (hearsay mcp, hearsay run).`,
 			return out.Flush()
 		},
 	}
-	cmd.Flags().StringVar(&label.Kind, "kind", "", "what the content is, such as web-page")
+	cmd.Flags().StringVar(&label.Kind, "kind", "", "`KIND` of the content, such as web-page")
 	cmd.Flags().StringArrayVar(&attributes, "attr", nil, "an attribute of the opening tag, `NAME=VALUE`; may be repeated")
 	cmd.Flags().StringVar(&label.Provenance, "provenance", "", "one `SENTENCE` that says whose words these are")
 	cmd.Flags().BoolVar(&seal, "seal", false, "put a random nonce into both tags")
