@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Request is a plain HTTP request whose method and path are known. Path is the URL's path as received, without the query.
@@ -99,10 +100,10 @@ func (p *requestPattern) words() string {
 	return m + " on the path " + p.path
 }
 
-// match reports whether the pattern covers the request. For a path with several readings it reports ambiguous, which an allow
-// entry takes for no and a deny entry for yes.
+// match reports whether the pattern covers the request. For what has several readings it reports ambiguous, which an allow
+// entry takes for no and a deny entry for yes: a path, and a method in small letters, which many servers take for the one in capitals.
 func (p *requestPattern) match(r Request, ambiguous bool) bool {
-	if len(p.methods) > 0 && !slices.Contains(p.methods, r.Method) {
+	if len(p.methods) > 0 && !slices.ContainsFunc(p.methods, func(m string) bool { return m == r.Method || ambiguous && strings.EqualFold(m, r.Method) }) {
 		return false
 	}
 	if p.path == "/*" && strings.HasPrefix(r.Path, "/") {
@@ -136,13 +137,15 @@ func glob(pattern, s string) bool {
 }
 
 // canonicalPath brings percent-escapes into one form (RFC 3986 section 6.2.2). It reports false for a path that servers read
-// in different ways: dot segments in any encoding, empty segments, encoded slashes, backslashes, control characters, or
-// an encoded percent sign, which may begin another escape. A pattern that such a path slips past or into would be worth nothing.
+// in different ways: dot segments in any encoding, empty segments, encoded slashes, backslashes, control characters, bytes that are no
+// UTF-8, as the overlong dot is none, or an encoded percent sign, which may begin another escape. A pattern that such a path slips past
+// or into would be worth nothing.
 func canonicalPath(path string) (string, bool) {
 	if path == "" || path[0] != '/' {
 		return "", false
 	}
 	var b strings.Builder
+	var plain []byte
 	for i := 0; i < len(path); i++ {
 		c := path[i]
 		if c == '%' {
@@ -154,10 +157,13 @@ func canonicalPath(path string) (string, bool) {
 			if c == '/' || c == '\\' || c == '*' || c == '%' {
 				return "", false
 			}
+			plain = append(plain, c)
 			if c > ' ' && c < 0x7f && !unreserved(c) { // a reserved character: its escaped form means something else
 				fmt.Fprintf(&b, "%%%02X", c)
 				continue
 			}
+		} else {
+			plain = append(plain, c)
 		}
 		switch {
 		case c < ' ' || c == 0x7f || c == '\\':
@@ -168,10 +174,16 @@ func canonicalPath(path string) (string, bool) {
 			b.WriteByte(c)
 		}
 	}
+	if !utf8.Valid(plain) {
+		return "", false
+	}
 	clean := b.String()
 	segments := strings.Split(clean[1:], "/")
 	for i, s := range segments {
-		name, _, _ := strings.Cut(s, ";") // some servers cut parameters off before they resolve dots
+		name := s
+		for _, end := range []string{";", "%3B", "%3F", "%23"} { // some servers cut parameters off before they resolve dots, or what they decoded to one
+			name, _, _ = strings.Cut(name, end)
+		}
 		if name == "." || name == ".." || name == "" && (i < len(segments)-1 || s != "") {
 			return "", false
 		}

@@ -149,7 +149,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	n = len(s.list)
-	for _, path := range []string{"/b/../v1", "/%62/x/%2e%2e/", "//b", "/b%2fx", "/v1/..;/b"} {
+	for _, path := range []string{"/b/../v1", "/%62/x/%2e%2e/", "//b", "/b%2fx", "/v1/..;/b", "/v1/%c0%ae%c0%ae/b", "/v1/..%3b/b", "/v1/%0a/b"} {
 		if got := get("http://api.case.localhost"+path, ""); status(got) != "400" {
 			t.Errorf("%s: %q", path, got)
 		}

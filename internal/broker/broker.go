@@ -15,7 +15,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-4e9f7b04/hearsay/egress"
 )
@@ -247,8 +250,14 @@ func plainPath(path string) bool {
 			return false
 		}
 	}
-	for seg := range strings.SplitSeq(path[1:], "/") {
-		seg, _, _ = strings.Cut(seg, ";")
+	plain, err := url.PathUnescape(path)
+	if err != nil || !utf8.ValidString(plain) || strings.IndexFunc(plain, unicode.IsControl) >= 0 { // the overlong dot is no UTF-8
+		return false
+	}
+	for seg := range strings.SplitSeq(plain[1:], "/") {
+		if i := strings.IndexAny(seg, ";?#"); i >= 0 {
+			seg = seg[:i]
+		}
 		if seg == "." || seg == ".." {
 			return false
 		}
