@@ -91,7 +91,7 @@ func TestHiddenCharactersRefuseThePin(t *testing.T) {
 	if _, err := o.Approve(); err == nil {
 		t.Error("instructions")
 	}
-	if _, err := offer(t, "a", `{"name":"t","description":"Family 👨‍👩‍👧, Persian می‌خواهم, e\u0301"}`).Approve(); err != nil {
+	if _, err := offer(t, "a", `{"name":"t","description":"Family 👨\u200d👩\u200d👧, Persian می\u200cخواهم, e\u0301"}`).Approve(); err != nil {
 		t.Errorf("an honest description: %v", err)
 	}
 }

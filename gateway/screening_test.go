@@ -75,7 +75,7 @@ func TestAPartOfAResultMayRepeatItsRequest(t *testing.T) {
 	}
 	r := newRig(t, Options{Screens: set, Launch: launcher(nil, func(in *bufio.Scanner, out io.Writer) {
 		for in.Scan() {
-			fmt.Fprintln(out, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a question of more than sixteen letters"},{"type":"text","text":"and its answer"}]}}`)
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"a question of more than sixteen letters"},{"type":"text","text":"and its answer"}]}}`+"\n", parsed(t, in.Text()).Get("id").Append(nil))
 		}
 	})})
 	if answer := r.ask(askLong); answer.Get("result").Get("isError").Bool() {

@@ -2,6 +2,8 @@ package jsonrpc
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"strconv"
 	"sync"
@@ -21,7 +23,6 @@ type Peer struct {
 	stats     *Stats
 
 	mu   sync.Mutex
-	last int64
 	open map[string]*Call
 	end  error // why there can be no more answers, once that is so
 }
@@ -126,11 +127,21 @@ func (p *Peer) Open(data any) (*Call, error) {
 	case len(p.open) >= maxOpen:
 		return nil, ErrTooManyOpen
 	}
-	p.last++
-	id, _ := NewID(strictjson.Number(strconv.FormatInt(p.last, 10)))
+	id := newID()
+	for p.open[id.Key()] != nil {
+		id = newID()
+	}
 	call := &Call{ID: id, Data: data, peer: p}
 	p.open[id.Key()] = call
 	return call, nil
+}
+
+// newID draws an id: whoever could tell the next one could answer it before it is asked. It is a number that every JSON library
+// keeps exactly.
+func newID() ID {
+	var b [8]byte
+	rand.Read(b[:])
+	return ID{strictjson.Number(strconv.FormatUint(binary.LittleEndian.Uint64(b[:])>>12, 10))}
 }
 
 // Find returns the open request with this id.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -76,11 +77,12 @@ func TestPeerDropsAnswersNobodyWaitsFor(t *testing.T) {
 	if m, err := r.other.Read(t.Context()); err != nil || m.Method != "x" {
 		t.Fatal(m, err)
 	}
-	for _, id := range []string{`"1"`, `1.0`, `1e0`, `2`, `"never"`} {
+	own := string(call.ID.Value().Append(nil))
+	for _, id := range []string{`"` + own + `"`, own + `.0`, own + `e0`, `2`, `"never"`} {
 		r.raw(t, `{"jsonrpc":"2.0","id":`+id+`,"result":"wrong"}`)
 	}
-	r.raw(t, `{"jsonrpc":"2.0","id":1,"result":"right"}`)
-	r.raw(t, `{"jsonrpc":"2.0","id":1,"result":"second"}`)
+	r.raw(t, `{"jsonrpc":"2.0","id":`+own+`,"result":"right"}`)
+	r.raw(t, `{"jsonrpc":"2.0","id":`+own+`,"result":"second"}`)
 	r.sync(t)
 	if e := <-done; e.err != nil || e.m.Result.Str() != "right" {
 		t.Errorf("got %s, %v", e.m.Result.Append(nil), e.err)
@@ -95,7 +97,7 @@ func TestPeerFailsACallWhoseAnswerIsUnreadable(t *testing.T) {
 	call, _ := r.Open(nil)
 	go func() {
 		r.other.Read(context.Background())
-		r.other.out.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}` + "\n"))
+		r.other.out.Write([]byte(`{"jsonrpc":"2.0","id":` + string(call.ID.Value().Append(nil)) + `,"result":{"a":1,"a":2}}` + "\n"))
 	}()
 	_, err := call.Do(t.Context(), "x", strictjson.Value{})
 	if bad := (*BadMessage)(nil); !errors.As(err, &bad) || !errors.Is(err, strictjson.ErrDuplicate) {
@@ -124,7 +126,7 @@ func TestPeerForgets(t *testing.T) {
 	if _, ok := r.Find(call.ID); ok {
 		t.Error("a call that was given up is still found")
 	}
-	r.raw(t, `{"jsonrpc":"2.0","id":1,"result":"late"}`)
+	r.raw(t, `{"jsonrpc":"2.0","id":`+string(call.ID.Value().Append(nil))+`,"result":"late"}`)
 	r.sync(t)
 	if n := r.stats.Unsolicited.Load(); n != 1 {
 		t.Errorf("%d late answers counted, want 1", n)
@@ -183,6 +185,23 @@ func ExamplePeer() {
 		panic(err)
 	}
 	m, err := call.Do(ctx, "shout", strictjson.Object(strictjson.Member{Name: "text", Value: strictjson.String("hello")}))
-	fmt.Println(string(m.Append(nil)), err)
-	// Output: {"jsonrpc":"2.0","id":1,"result":"HELLO"} <nil>
+	fmt.Println(m.Result.Str(), err)
+	// Output: HELLO <nil>
+}
+
+// A server that knows one id must not know the next: it could answer a question before it is asked.
+func TestIDsCannotBeForetold(t *testing.T) {
+	p := NewPeer(nil, nil)
+	seen := map[string]bool{}
+	for range 1000 {
+		call, err := p.Open(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.ParseUint(call.ID.Value().Number(), 10, 64)
+		if err != nil || n >= 1<<53 || seen[strconv.FormatUint(n-1, 10)] || seen[call.ID.Key()] {
+			t.Errorf("id %s, %v", call.ID.Key(), err)
+		}
+		seen[call.ID.Key()] = true
+	}
 }
