@@ -18,11 +18,28 @@ type hold struct {
 	Path string
 	Dir  bool
 	Text string
+	// Lock counts the folder's lock among those of the run, -1 for none. Found says that another run made the hold.
+	Lock  int
+	Found bool `json:",omitempty"`
+}
+
+// lock takes a part in the folder's holds; see janitor.
+func (v *view) lock(root string) error {
+	f, err := lockFolder(root)
+	v.locked = -1
+	if f != nil {
+		v.locked = len(v.locks)
+		v.locks = append(v.locks, f)
+	}
+	return err
 }
 
 // guard protects what is below a writable folder.
 func (v *view) guard(root string) error {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		return err
+	}
+	if err := v.lock(root); err != nil {
 		return err
 	}
 	if err := v.repository(root, true); err != nil {
@@ -35,6 +52,8 @@ func (v *view) guard(root string) error {
 	case errors.Is(err, fs.ErrNotExist) && project:
 		// A repository that the sandbox makes here would run its hooks for whoever stands in the project.
 		v.hold(root, guard{path: ".git", dir: true})
+	case err == nil && project && isHold(info, true):
+		v.hold(root, guard{path: ".git", dir: true})
 	case err == nil && info.IsDir():
 		isRepository = true
 	case err == nil && info.Mode()&fs.ModeSymlink != 0:
@@ -45,8 +64,10 @@ func (v *view) guard(root string) error {
 		if inGit && !isRepository {
 			continue
 		}
-		_, err := os.Lstat(filepath.Join(root, g.path))
+		info, err := os.Lstat(filepath.Join(root, g.path))
 		switch {
+		case err == nil && isHold(info, g.dir):
+			v.hold(root, g)
 		case err == nil:
 			v.protect(root, g)
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir):
@@ -112,9 +133,9 @@ func (v *view) protectOrHold(root, path string, dir bool) {
 	for _, name := range strings.Split(strings.TrimPrefix(path, root+"/"), "/") {
 		at = filepath.Join(at, name)
 		info, err := os.Lstat(at)
-		if errors.Is(err, fs.ErrNotExist) {
+		if isDir := dir || at != path; errors.Is(err, fs.ErrNotExist) || err == nil && isHold(info, isDir) {
 			if !slices.ContainsFunc(v.holds, func(h hold) bool { return h.Path == at }) {
-				v.hold(root, guard{path: strings.TrimPrefix(at, root+"/"), dir: dir || at != path})
+				v.hold(root, guard{path: strings.TrimPrefix(at, root+"/"), dir: isDir})
 			}
 			return
 		}
@@ -125,10 +146,11 @@ func (v *view) protectOrHold(root, path string, dir bool) {
 	v.protect(root, guard{path: strings.TrimPrefix(path, root+"/")})
 }
 
-// hold makes an absent name for the run, and protects it like the others.
+// hold makes an absent name for the run, or takes part in another run's hold, and protects it like the others.
 func (v *view) hold(root string, g guard) {
 	path := filepath.Join(root, g.path)
-	v.holds = append(v.holds, hold{Path: path, Dir: g.dir, Text: g.text})
+	_, err := os.Lstat(path)
+	v.holds = append(v.holds, hold{Path: path, Dir: g.dir, Text: g.text, Lock: v.locked, Found: err == nil})
 	v.pin(root, path)
 	v.put(entry{Target: path, Source: path, Access: protected, Dir: g.dir, Listed: true})
 }
@@ -216,6 +238,8 @@ func (v *view) repository(project string, write bool) error {
 	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
 		path := filepath.Join(tree.gitDir, name)
 		switch info, err := os.Lstat(path); {
+		case err == nil && isHold(info, false):
+			v.hold(tree.gitDir, guard{path: name})
 		case err == nil && info.Mode().IsRegular():
 			v.put(entry{Target: path, Source: path, Access: protected, Listed: true})
 		case errors.Is(err, fs.ErrNotExist):

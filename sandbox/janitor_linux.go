@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,14 +21,55 @@ import (
 // A protected name that is absent cannot be covered: there is nothing to mount on. So it is made for the run (a hold), covered
 // like the others, and removed afterwards if nobody outside has put anything into it. The janitor is a process outside the
 // sandbox that removes the holds even if the caller is killed.
+//
+// Several sandboxes may be in one project: removing a hold would take its cover off in the others. So each has a shared lock on the
+// folder, and a run that ends removes holds only if it is the last. A hold is known by the time it bears as long as nobody touched it,
+// so that each run takes over what it finds.
 
 // janitorName is the zeroth argument with which the program is started again as a janitor.
 const janitorName = "hearsay-sandbox-janitor"
+
+// holdTime is the modification time of an untouched hold: no folder or file of a person's has it.
+var holdTime = unix.Timespec{Sec: 1_000_000_007}
 
 // held is a hold as it was made.
 type held struct {
 	hold
 	Dev, Ino uint64
+}
+
+// lockTime bounds the wait for a run that is removing its holds.
+const (
+	lockTime  = 2 * time.Second
+	lockPause = 10 * time.Millisecond
+)
+
+// lockFolder takes the shared lock of a run. nil means that there is none: the file system has no locks, or somebody keeps it.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(lockTime); ; time.Sleep(lockPause) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+			f.Close()
+			return nil, nil
+		}
+	}
+}
+
+// lastIn reports whether no other run has the folder. It gives the shared lock up.
+func lastIn(lock int) bool {
+	return unix.Flock(lock, unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+// isHold reports whether what is at a path is an untouched hold of another run.
+func isHold(info fs.FileInfo, dir bool) bool {
+	return info.IsDir() == dir && (dir || info.Mode().IsRegular()) && info.ModTime().Equal(time.Unix(holdTime.Unix()))
 }
 
 // janitorOrder is what a janitor is told.
@@ -41,11 +83,14 @@ type janitor struct {
 	cmd  *exec.Cmd
 	end  io.WriteCloser // closing it makes the janitor clean up
 	held []held
+	// locks stand in the order that hold.Lock counts in; both sides have them.
+	locks []*os.File
 }
 
-// startJanitor makes the holds. The janitor runs before the first of them exists.
-func startJanitor(holds []hold) (*janitor, error) {
+// startJanitor makes the holds. The janitor runs before the first of them exists. It takes the locks over.
+func startJanitor(holds []hold, locks []*os.File) (*janitor, error) {
 	if len(holds) == 0 {
+		closeAll(locks)
 		return nil, nil
 	}
 	r, w, err := os.Pipe()
@@ -53,14 +98,16 @@ func startJanitor(holds []hold) (*janitor, error) {
 		return nil, err
 	}
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{janitorName}, Env: []string{}, Stdin: r, Dir: "/"}
+	cmd.ExtraFiles = locks
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's signals are not for it
 	err = cmd.Start()
 	r.Close()
 	if err != nil {
 		w.Close()
+		closeAll(locks)
 		return nil, fmt.Errorf("starting the janitor: %w", err)
 	}
-	j := &janitor{cmd: cmd, end: w}
+	j := &janitor{cmd: cmd, end: w, locks: locks}
 	enc := json.NewEncoder(w)
 	for _, h := range holds {
 		made, err := h.make()
@@ -79,18 +126,32 @@ func startJanitor(holds []hold) (*janitor, error) {
 	return j, nil
 }
 
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
 func (h hold) make() (held, error) {
-	if h.Dir {
+	switch {
+	case h.Found:
+	case h.Dir:
 		if err := os.Mkdir(h.Path, 0o755); err != nil {
 			return held{}, err
 		}
-	} else {
+	default:
 		f, err := os.OpenFile(h.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return held{}, err
 		}
 		_, err = f.WriteString(h.Text)
 		if err = errors.Join(err, f.Close()); err != nil {
+			return held{}, err
+		}
+	}
+	if !h.Found {
+		times := []unix.Timespec{holdTime, holdTime}
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, h.Path, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return held{}, err
 		}
 	}
@@ -117,6 +178,19 @@ func (h held) remove() {
 	}
 }
 
+// removeHolds removes the holds of every folder that no other run has.
+func removeHolds(all []held, locks []int) {
+	last := make([]bool, len(locks))
+	for i, lock := range locks {
+		last[i] = lastIn(lock)
+	}
+	for _, h := range all {
+		if h.Lock < 0 || h.Lock < len(last) && last[h.Lock] {
+			h.remove()
+		}
+	}
+}
+
 // outlive tells the janitor which process to outlive.
 func (j *janitor) outlive(pid int) error {
 	if j == nil {
@@ -130,11 +204,14 @@ func (j *janitor) close() {
 	if j == nil {
 		return
 	}
-	for _, h := range j.held {
-		h.remove()
+	var fds []int
+	for _, f := range j.locks {
+		fds = append(fds, int(f.Fd()))
 	}
+	removeHolds(j.held, fds)
 	j.end.Close()
 	_ = j.cmd.Wait()
+	closeAll(j.locks)
 }
 
 // runJanitor reads holds until its starter closes the pipe or is gone, and removes them.
@@ -146,6 +223,7 @@ func runJanitor() {
 		}
 	}()
 	var all []held
+	var locks []int
 	init := -1
 	dec := json.NewDecoder(os.Stdin)
 	for {
@@ -155,6 +233,9 @@ func runJanitor() {
 		}
 		if o.Held != nil && filepath.IsAbs(o.Held.Path) {
 			all = append(all, *o.Held)
+			for fd := controlFD + len(locks); len(locks) <= o.Held.Lock; fd++ {
+				locks = append(locks, fd)
+			}
 		}
 		if o.Init > 0 {
 			init, _ = unix.PidfdOpen(o.Init, 0) // already gone when it fails
@@ -169,7 +250,5 @@ func runJanitor() {
 			}
 		}
 	}
-	for _, h := range all {
-		h.remove()
-	}
+	removeHolds(all, locks)
 }

@@ -46,6 +46,7 @@ func startWithoutNamespaces(ctx context.Context, spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	closeAll(v.locks) // nothing is held here
 	for _, e := range v.entries {
 		if e.Access == hidden || e.Access == protected || e.Access == pinned {
 			return refuse("files", "%s lies inside a listed folder and must be %s, which Landlock alone cannot do", e.Target, e.Access)

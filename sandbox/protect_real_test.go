@@ -310,3 +310,38 @@ func TestHiddenPathsOfOtherHomes(t *testing.T) {
 		}
 	}
 }
+
+// Several sandboxes in one project: the end of one takes no cover off the others, and the last leaves nothing.
+func TestHeldNamesOfSeveralSandboxes(t *testing.T) {
+	dir := folder(t, os.Geteuid())
+	put(t, filepath.Join(dir, ".git/config"), "[core]\n\thooksPath = .team/hooks\n")
+	put(t, filepath.Join(dir, "file"), "")
+	spec := Spec{Args: []string{"sh", "-c", "echo ready; read x; mkdir .vscode/x .team/x .git/hooks/x 2>/dev/null && echo wrote; echo end"}, Preset: ProjectRW, Project: dir}
+	run := func() (*Process, *bufio.Reader) {
+		p := begin(t, spec)
+		out := bufio.NewReader(p.Stdout)
+		if line, err := out.ReadString('\n'); err != nil {
+			t.Fatalf("%q %v", line, err)
+		}
+		return p, out
+	}
+	finish := func(p *Process, out *bufio.Reader) {
+		t.Helper()
+		must(t, p.Stdin.Close())
+		line, _ := out.ReadString('\n')
+		if exit, err := p.Wait(); err != nil || exit.Status() != 0 || line != "end\n" {
+			t.Errorf("%v %v %q", exit, err, line)
+		}
+	}
+	a, aOut := run()
+	b, bOut := run()
+	finish(a, aOut)
+	c, cOut := run()
+	finish(c, cOut)
+	finish(b, bOut)
+	for _, name := range []string{".vscode", ".team", ".mcp.json", ".git/hooks", ".git/commondir"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was left", name)
+		}
+	}
+}

@@ -58,6 +58,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	p, err := newPlan(&spec, v, insidePlaces)
 	if err != nil {
+		closeAll(v.locks)
 		return nil, err
 	}
 	s := &starter{ctx: ctx, spec: &spec, view: v, plan: p}
@@ -93,7 +94,7 @@ type starter struct {
 
 func (s *starter) start() (*Process, error) {
 	var err error
-	if s.janitor, err = startJanitor(s.view.holds); err != nil {
+	if s.janitor, err = startJanitor(s.view.holds, s.view.locks); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	proc := &Process{}

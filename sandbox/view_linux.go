@@ -37,6 +37,8 @@ type view struct {
 	entries []entry
 	links   []link
 	holds   []hold
+	locks   []*os.File
+	locked  int // of the folder being guarded, -1 for none
 	notes   []string
 }
 
@@ -48,19 +50,23 @@ func newView(s *Spec) (*view, error) {
 		}
 	}
 	v := &view{spec: s, home: home}
-	if err := v.system(); err != nil {
-		return nil, err
-	}
-	if err := v.listed(); err != nil {
-		return nil, err
-	}
-	v.homes = findHomes(v)
-	if err := v.hide(); err != nil {
+	if err := v.fill(); err != nil {
+		closeAll(v.locks)
 		return nil, err
 	}
 	// Deeper mounts come later; of two at one place the pin comes first, the cover last.
 	slices.SortStableFunc(v.entries, func(a, b entry) int { return depth(a.Target) - depth(b.Target) })
 	return v, nil
+}
+
+func (v *view) fill() error {
+	if err := v.system(); err != nil {
+		return err
+	}
+	if err := v.listed(); err != nil {
+		return err
+	}
+	return v.hide()
 }
 
 func depth(p string) int {
@@ -151,6 +157,7 @@ func (v *view) listed() error {
 			v.pinBelowWritable(e.Target)
 		}
 	}
+	v.homes = findHomes(v)
 	for _, root := range roots { // after all are known: a guarded link may lead into another
 		if err := v.guard(root); err != nil {
 			return err
