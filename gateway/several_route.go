@@ -42,13 +42,20 @@ func (s *session) among(f *flight) (up *upstream, params, failure strictjson.Val
 		return up, params, failure
 	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update":
 		id := params.Get("taskId").Str()
+		var owner *upstream
 		for _, up := range s.servers {
 			up.mu.Lock()
 			_, known := up.tasks[id]
 			up.mu.Unlock()
-			if known {
-				return up, params, strictjson.Value{}
+			switch {
+			case known && owner != nil: // a server that learns of another's task could answer for it
+				return nil, params, ownError(codeRefused, "the servers %s and %s both have a task %s; neither is asked", owner.name(), up.name(), Quote(id))
+			case known:
+				owner = up
 			}
+		}
+		if owner != nil {
+			return owner, params, strictjson.Value{}
 		}
 		return nil, params, ownError(jsonrpc.CodeInvalidParams, "there is no task %s", Quote(id))
 	}

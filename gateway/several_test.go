@@ -156,6 +156,31 @@ func TestSeveralServers(t *testing.T) {
 	}
 }
 
+func TestATaskOfTwoServersIsNobodys(t *testing.T) {
+	tasks := func(name, id string) fakeServer {
+		return answering(func(method string, m strictjson.Value) string {
+			switch method {
+			case "tools/call":
+				return `"result":{"task":{"taskId":"` + id + `","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null}}`
+			case "tasks/result":
+				return `"result":{"content":[{"type":"text","text":"of ` + name + `"}]}`
+			}
+			return ""
+		})
+	}
+	r := world(t, map[string]fakeServer{"a": tasks("a", "T1"), "b": tasks("b", "T1"), "c": tasks("c", "T2")})
+	r.ask(initialize)
+	for i, name := range []string{"a", "b", "c"} {
+		r.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__t","arguments":{},"task":{}}}`, i+1, name))
+	}
+	if v := string(r.ask(`{"jsonrpc":"2.0","id":8,"method":"tasks/result","params":{"taskId":"T1"}}`).Append(nil)); !strings.Contains(v, "servers a and b") {
+		t.Errorf("one of two answered: %s", v)
+	}
+	if v := string(r.ask(`{"jsonrpc":"2.0","id":9,"method":"tasks/result","params":{"taskId":"T2"}}`).Append(nil)); !strings.Contains(v, "of c") {
+		t.Errorf("%s", v)
+	}
+}
+
 func TestOneServerDoesNotHoldUpTheOthers(t *testing.T) {
 	release := make(chan struct{})
 	r := world(t, map[string]fakeServer{

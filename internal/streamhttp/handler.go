@@ -31,7 +31,8 @@ type HandlerOptions struct {
 	// Versions are the protocol versions that are spoken, oldest first.
 	Versions []string
 	JSON     strictjson.Limits
-	// MaxSessions bounds the sessions of all clients; 0 means 256.
+	// MaxSessions bounds the sessions of all clients; 0 means 256. A principal that has fewer than four open may always open one:
+	// what one client does must not shut the others out.
 	MaxSessions int
 	Log         *slog.Logger
 }
@@ -47,6 +48,9 @@ type Handler struct {
 	sessions map[string]*Session // older era, by id
 	modern   map[string]*Session // by principal
 }
+
+// reserved is how many sessions a principal may have whatever the others do.
+const reserved = 4
 
 // Waits of a handler.
 const (
@@ -136,8 +140,16 @@ func (h *Handler) connect(id, principal string) (*Session, error) {
 	if s, ok := h.modern[principal]; ok && id == "" {
 		return s, nil
 	}
-	if len(h.sessions)+len(h.modern) >= h.opt.MaxSessions {
-		return nil, errors.New("too many sessions are open")
+	if all := h.all(); len(all) >= h.opt.MaxSessions {
+		own := 0
+		for _, s := range all {
+			if s.Principal == principal {
+				own++
+			}
+		}
+		if own >= min(reserved, h.opt.MaxSessions) {
+			return nil, errors.New("too many sessions are open")
+		}
 	}
 	s := newSession(id, principal)
 	if id == "" {

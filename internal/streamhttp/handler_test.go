@@ -351,6 +351,11 @@ func TestSessionsAreBounded(t *testing.T) {
 			t.Errorf("session %d: %v", i, err)
 		}
 	}
+	for i, want := range []bool{true, true, false} { // ann's sessions do not shut bob out
+		if _, err := h.connect(fmt.Sprint("b", i), "bob"); (err == nil) != want {
+			t.Errorf("session %d of another: %v", i, err)
+		}
+	}
 }
 
 // What a hostile server answers over HTTP becomes an error in our words.
