@@ -15,7 +15,9 @@ import (
 	"os"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
 
@@ -85,7 +87,28 @@ func Parse(data []byte) (*File, error) {
 			return nil, fmt.Errorf("servers: %s: nothing stands below it; a server needs a command or a url", name)
 		}
 	}
-	return &file, nil
+	if file.Audit != nil && file.Audit.File == "" {
+		return nil, errors.New("audit: it names no file, so nothing would be recorded")
+	}
+	return &file, emptySection(data)
+}
+
+// emptySection refuses a section that was begun and is empty, where that means less protection.
+func emptySection(data []byte) error {
+	tree, err := parser.ParseBytes(data, 0)
+	if err != nil || len(tree.Docs) == 0 {
+		return err
+	}
+	sections, ok := tree.Docs[0].Body.(*ast.MappingNode)
+	if !ok {
+		return nil
+	}
+	for _, m := range sections.Values {
+		if key := m.Key.String(); (key == "audit" || key == "pins") && m.Value.Type() == ast.NullType {
+			return fmt.Errorf("line %d: %s is empty; fill it in or leave it out", m.Key.GetToken().Position.Line, key)
+		}
+	}
+	return nil
 }
 
 // oneDocument reports whether data is a single YAML document. Of several only the first is read, without a word: what another one

@@ -18,7 +18,7 @@ func TestPins(t *testing.T) {
 		f.Path = filepath.Join(dir, "hearsay.yaml")
 		return f
 	}
-	if p, err := file("audit: {}").GatewayPins(); err != nil || p.Lock != nil || p.AllowNew || p.AllowDrift {
+	if p, err := file("mode: grounded").GatewayPins(); err != nil || p.Lock != nil || p.AllowNew || p.AllowDrift {
 		t.Errorf("no section: %+v, %v", p, err)
 	}
 	if _, err := file("pins: {lock: hearsay.lock}").GatewayPins(); err == nil || !strings.Contains(err.Error(), "hearsay pin writes it") {
