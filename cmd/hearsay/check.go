@@ -51,7 +51,7 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 				return withCode(exitFailed, errors.New("the gateway would not start with this file"))
 			}
 			if !asJSON {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rules, %d pinned tools, %d profiles: the gateway starts with it\n", f.Path, rules, len(in.Known), 1+len(f.Profiles))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, %s: the gateway starts with it\n", f.Path, counted(rules, "rule"), counted(len(in.Known), "pinned tool"), counted(1+len(f.Profiles), "profile"))
 			}
 			return nil
 		},

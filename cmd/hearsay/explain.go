@@ -193,6 +193,10 @@ func printExplanation(w io.Writer, c gate.Call, e gate.Explanation) {
 		fmt.Fprintf(w, "  effects: %s, because the file says nothing about this tool\n", strings.Join(e.Effects, ", "))
 	}
 	for _, u := range e.Decision.Ungrounded {
+		if u.Path == "" { // the call as a whole
+			fmt.Fprintf(w, "  not grounded: %s\n", visible(u.Why))
+			continue
+		}
 		fmt.Fprintf(w, "  not grounded: %s %s: %s\n", visible(u.Path), strconv.QuoteToGraphic(u.Value), visible(u.Why))
 	}
 	if len(e.Considered) > 0 {

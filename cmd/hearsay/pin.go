@@ -201,7 +201,7 @@ func pin(cmd *cobra.Command, servers []gateway.Server, opt pinOptions) error {
 	if err := writeLock(opt.path, approved.Encode()); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: %s now approves %s of %d server(s); review it and keep it under version control\n", opt.path, summary(drifts), len(servers))
+	fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: %s now approves %s of %s; review it and keep it under version control\n", opt.path, summary(drifts), counted(len(servers), "server"))
 	return nil
 }
 
@@ -219,7 +219,11 @@ func summary(drifts []gateway.Drift) string {
 	if parts == nil {
 		return "the same definitions"
 	}
-	return strings.Join(parts, ", ") + " definition(s)"
+	noun := " definitions"
+	if len(drifts) == 1 {
+		noun = " definition"
+	}
+	return strings.Join(parts, ", ") + noun
 }
 
 // writeLock replaces the file in one step: a gateway that starts meanwhile reads the old one or the new one.

@@ -95,7 +95,7 @@ func (s *screening) run(cmd *cobra.Command, files []string) error {
 			return err
 		}
 	} else if !s.json {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d texts, %d with findings, %d would be refused\n", s.texts, s.found, s.refused)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s, %d with findings, %d would be refused\n", counted(s.texts, "text"), s.found, s.refused)
 	}
 	if s.refused > 0 {
 		return withCode(exitRefused, nil)

@@ -79,3 +79,11 @@ func appendVisible(dst, text []byte) []byte {
 func reorders(r rune) bool {
 	return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0x061C
 }
+
+// counted is a number with its noun.
+func counted[N ~int | ~int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
