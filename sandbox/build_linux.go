@@ -13,6 +13,7 @@ import (
 
 // Places in the sandbox's root that are its own.
 const (
+	ownDir    = "/run/hearsay"
 	coverDir  = "/run/hearsay/folder"  // covers a hidden folder
 	coverFile = "/run/hearsay/file"    // covers a hidden file
 	witness   = "/run/hearsay/witness" // writable by the mounts, by no rule of Landlock: shows that Landlock holds

@@ -16,7 +16,7 @@ import (
 // hide covers what must stay invisible inside listed folders.
 func (v *view) hide() error {
 	paths := slices.Concat(v.spec.Hide, Hidden(v.home))
-	for _, home := range v.homes {
+	for _, home := range slices.Concat(v.homes, v.shown(besideHome(v.home))) {
 		paths = append(paths, hiddenInHome(home)...)
 	}
 	for i, path := range paths {
@@ -81,17 +81,30 @@ func findHomes(v *view) []string {
 			all = append(all, fields[5])
 		}
 	}
-	for _, parent := range []string{"/home", filepath.Dir(v.home)} {
-		if parent == "." || parent == "/" {
-			continue
-		}
-		entries, _ := os.ReadDir(parent)
-		for _, e := range entries[:min(len(entries), maxHomes)] {
+	return v.shown(append(all, folders("/home")...))
+}
+
+// besideHome lists the folders beside HOME. Most are other homes, but they need not be.
+func besideHome(home string) []string {
+	if parent := filepath.Dir(home); filepath.IsAbs(home) && parent != "/" {
+		return folders(parent)
+	}
+	return nil
+}
+
+func folders(parent string) (all []string) {
+	entries, _ := os.ReadDir(parent)
+	for _, e := range entries[:min(len(entries), maxHomes)] {
+		if !e.Type().IsRegular() {
 			all = append(all, filepath.Join(parent, e.Name()))
 		}
 	}
-	var shown []string
-	for _, home := range all {
+	return all
+}
+
+// shown lists what of some homes of others is below or around something listed, without links.
+func (v *view) shown(homes []string) (shown []string) {
+	for _, home := range homes {
 		real, err := filepath.EvalSymlinks(home)
 		if err != nil || real == "/" || real == v.home || slices.Contains(shown, real) {
 			continue

@@ -167,7 +167,23 @@ func (v *view) listed() error {
 }
 
 // reserved are the sandbox's own places, which nothing of the host may replace.
-var reserved = []string{"/proc", "/sys", "/dev", HomeDir, StateDir}
+var reserved = []string{"/proc", "/sys", "/dev", HomeDir, StateDir, ownDir}
+
+// checkReserved refuses a path, without links, that would replace a place of the sandbox's own. Below the home inside there is room:
+// the caller's may have the same name.
+func checkReserved(real string) error {
+	for _, r := range reserved {
+		switch {
+		case real == "/":
+			return errors.New("it is the whole file system: list what is needed")
+		case within(r, real) && r != real:
+			return fmt.Errorf("the sandbox's own %s lies in it: list what is needed of it", r)
+		case within(real, r) && (r != HomeDir || real == HomeDir):
+			return fmt.Errorf("%s is the sandbox's own", r)
+		}
+	}
+	return nil
+}
 
 // add puts a listed path into the view and returns it without symbolic links.
 func (v *view) add(path string, a access) (string, error) {
@@ -176,13 +192,8 @@ func (v *view) add(path string, a access) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sandbox: listed path: %w", err)
 	}
-	if real == "/" {
-		return "", fmt.Errorf("sandbox: listed path %q is the whole file system: list what is needed", path)
-	}
-	for _, r := range reserved {
-		if within(real, r) {
-			return "", fmt.Errorf("sandbox: listed path %q: %s is the sandbox's own", path, r)
-		}
+	if err := checkReserved(real); err != nil {
+		return "", fmt.Errorf("sandbox: listed path %q: %w", path, err)
 	}
 	info, err := os.Stat(real)
 	if err != nil {

@@ -30,6 +30,17 @@ func TestListedPathsRefused(t *testing.T) {
 	}
 }
 
+func TestReservedPlaces(t *testing.T) {
+	for path, want := range map[string]string{
+		"/home": "lies in it", "/run": "lies in it", "/run/hearsay": "sandbox's own", "/run/hearsay/witness": "sandbox's own", HomeDir: "sandbox's own", StateDir + "/x": "sandbox's own",
+		HomeDir + "/project": "", HomeDir + "2": "", "/home/ann": "", "/run/lock": "", "/tmp": "", "/etc": "",
+	} {
+		if err := checkReserved(path); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
 // A deeper mount comes after what it lies in, a cover after the pin at the same place.
 func TestViewOrder(t *testing.T) {
 	dir := t.TempDir()
