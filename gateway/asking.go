@@ -27,6 +27,8 @@ const (
 type asking struct {
 	digest string // of the exact call
 	until  time.Time
+	// What the client brought a question of the server's, of the same call: ours must not lose it.
+	state, responses strictjson.Value
 }
 
 // elicitLater says whether a question may go to the user of a client that cannot be asked in the middle of a call.
@@ -48,6 +50,12 @@ func (s *session) cameBack(params strictjson.Value, q approve.Question) (answer 
 	waiting, known := s.asked[state]
 	delete(s.asked, state) // an answer counts once
 	s.mu.Unlock()
+	if waiting.state.Kind() != strictjson.KindAbsent {
+		rest = rest.With("requestState", waiting.state)
+	}
+	if waiting.responses.Kind() != strictjson.KindAbsent {
+		rest = rest.With("inputResponses", waiting.responses)
+	}
 	switch {
 	case !known || waiting.digest != q.Digest():
 	case time.Now().After(waiting.until):
@@ -62,7 +70,7 @@ func (s *session) cameBack(params strictjson.Value, q approve.Question) (answer 
 }
 
 // takeAway makes the answer with which the client takes a question to its user.
-func (s *session) takeAway(q approve.Question) (strictjson.Value, bool) {
+func (s *session) takeAway(q approve.Question, params strictjson.Value) (strictjson.Value, bool) {
 	state := askState + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +85,7 @@ func (s *session) takeAway(q approve.Question) (strictjson.Value, bool) {
 	if s.asked == nil {
 		s.asked = map[string]asking{}
 	}
-	s.asked[state] = asking{q.Digest(), time.Now().Add(askFor)}
+	s.asked[state] = asking{q.Digest(), time.Now().Add(askFor), params.Get("requestState"), params.Get("inputResponses")}
 	m := func(name string, v strictjson.Value) strictjson.Member {
 		return strictjson.Member{Name: name, Value: v}
 	}
@@ -110,7 +118,7 @@ func (s *session) ask(f *flight, q approve.Question, params strictjson.Value) (a
 		return answer, rest, strictjson.Value{}
 	}
 	if s.elicitLater(f, q) {
-		if later, ok := s.takeAway(q); ok {
+		if later, ok := s.takeAway(q, params); ok {
 			return approve.Answer{}, params, later
 		}
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
@@ -58,5 +59,28 @@ func TestAModernClientTakesTheQuestionAway(t *testing.T) {
 	}
 	if got := ask(11, "pay", "x@evil.example"); got.Get("inputRequests").Kind() != strictjson.KindAbsent {
 		t.Errorf("money is not asked through the client: %s", got.Append(nil))
+	}
+}
+
+// A call that answers a question of the server's and then one of the gateway's reaches the server with the answer to its own.
+func TestOurQuestionKeepsTheServersAnswer(t *testing.T) {
+	var mu sync.Mutex
+	got := ""
+	r := newRig(t, Options{Policy: mailPolicy(t), Elicit: true, Launch: launcher(nil, answering(func(method string, m strictjson.Value) string {
+		mu.Lock()
+		defer mu.Unlock()
+		got = string(m.Get("params").Append(nil))
+		return `"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}`
+	}))})
+	r.ask(modernMail(1, "read", "", ""))
+	state := r.ask(modernMail(2, "send", "x@evil.example", `,"requestState":"theirs","inputResponses":{"k":{"action":"accept"}}`)).Get("result").Get("requestState").Str()
+	if !strings.HasPrefix(state, askState) {
+		t.Fatalf("no question: %s", state)
+	}
+	answer := r.ask(modernMail(3, "send", "x@evil.example", fmt.Sprintf(`,"requestState":%q,"inputResponses":{"hearsay-approval":{"action":"accept"}}`, state)))
+	mu.Lock()
+	defer mu.Unlock()
+	if !strings.Contains(string(answer.Append(nil)), "done") || !strings.Contains(got, `"requestState":"theirs"`) || !strings.Contains(got, `"inputResponses":{"k":`) || strings.Contains(got, "hearsay") {
+		t.Errorf("%s, the server got %s", answer.Append(nil), got)
 	}
 }
