@@ -51,7 +51,11 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 				return withCode(exitFailed, errors.New("the gateway would not start with this file"))
 			}
 			if !asJSON {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, %s: the gateway starts with it\n", f.Path, counted(rules, "rule"), counted(len(in.Known), "pinned tool"), counted(1+len(f.Profiles), "profile"))
+				verdict := "the gateway starts with it"
+				if len(f.Servers) == 0 {
+					verdict += ", for a server given as a command"
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, %s: %s\n", f.Path, counted(rules, "rule"), counted(len(in.Known), "pinned tool"), counted(1+len(f.Profiles), "profile"), verdict)
 			}
 			return nil
 		},
@@ -161,6 +165,9 @@ func checkSections(f *config.File) error {
 		if _, err := f.GatewayServers(); err != nil {
 			return err
 		}
+	}
+	if _, err := f.GatewayPins(); err != nil {
+		return err
 	}
 	if _, err := f.Approvals.Desk(); err != nil {
 		return err

@@ -104,6 +104,11 @@ func (s *Server) gateway(name string) (gateway.Server, error) {
 			return g, errors.New("url: it is http or https, with a host and without a user")
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		if from := s.Headers[name]; !strings.HasPrefix(from, "env:") && !strings.HasPrefix(from, "file:") {
+			return g, fmt.Errorf("headers: %s: a secret is written as file:PATH or env:NAME, never in the file itself", name)
+		}
+	}
 	for _, choice := range []struct {
 		key, value string
 		words      map[string]func()
