@@ -93,7 +93,7 @@ func answerOne(cmd *cobra.Command, list []approve.Waiting, id, digest, verdict s
 		}
 		return approve.Reply(cmd.Context(), w, v)
 	}
-	return fmt.Errorf("no call %q is waiting; hearsay approve --json lists what is", visible(id))
+	return fmt.Errorf("no call %q is waiting; hearsay approve --json lists what is", approve.Visible(id))
 }
 
 func answerAll(cmd *cobra.Command, list []approve.Waiting, in *bufio.Reader) error {

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/internal/approve"
 )
 
 func newAudit() *cobra.Command {
@@ -234,7 +236,7 @@ func entryLine(e audit.Entry) string {
 	fmt.Fprintf(&b, "%6d %s %-8s", e.Seq, e.Time.Format(time.RFC3339), e.Kind)
 	add := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, " %s%s", name, visible(value))
+			fmt.Fprintf(&b, " %s%s", name, approve.Visible(value))
 		}
 	}
 	add("", strings.ToUpper(e.Answer))
@@ -252,8 +254,8 @@ func entryLine(e audit.Entry) string {
 	add("rule=", e.Rule)
 	add("session=", e.Session)
 	add("principal=", e.Principal)
-	for _, k := range sortedKeys(e.Detail) {
-		add(visible(k)+"=", e.Detail[k])
+	for _, k := range slices.Sorted(maps.Keys(e.Detail)) {
+		add(approve.Visible(k)+"=", e.Detail[k])
 	}
 	if e.Shape != nil {
 		if shape, err := json.Marshal(e.Shape); err == nil {
@@ -261,22 +263,7 @@ func entryLine(e audit.Entry) string {
 		}
 	}
 	if e.Text != "" {
-		fmt.Fprintf(&b, " (%s)", visible(e.Text))
+		fmt.Fprintf(&b, " (%s)", approve.Visible(e.Text))
 	}
 	return b.String()
-}
-
-// visible writes control, format and other unprintable characters as escapes, so that a log cannot drive a terminal.
-func visible(s string) string {
-	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

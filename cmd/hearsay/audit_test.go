@@ -88,7 +88,7 @@ func TestAuditShowCommand(t *testing.T) {
 	if code != exitDone || strings.Count(out, "\n") != 2 {
 		t.Fatalf("code %d\n%s%s", code, out, stderr)
 	}
-	for _, want := range []string{"DENY", `mail__send\x1b[2J`, "reason=not-grounded", "command=mcp"} {
+	for _, want := range []string{"DENY", `mail__send\u{001B}[2J`, "reason=not-grounded", "command=mcp"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

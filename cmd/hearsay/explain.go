@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/approve"
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -185,8 +186,8 @@ func explained(c gate.Call, e gate.Explanation) map[string]any {
 }
 
 func printExplanation(w io.Writer, c gate.Call, e gate.Explanation) {
-	fmt.Fprintf(w, "%s: %s.%s (%s)\n", strings.ToUpper(e.Decision.Answer.String()), visible(c.Server), visible(c.Tool), e.Decision.Reason)
-	fmt.Fprintf(w, "  %s\n", visible(e.Decision.Text))
+	fmt.Fprintf(w, "%s: %s.%s (%s)\n", strings.ToUpper(e.Decision.Answer.String()), approve.Visible(c.Server), approve.Visible(c.Tool), e.Decision.Reason)
+	fmt.Fprintf(w, "  %s\n", approve.Visible(e.Decision.Text))
 	if e.Labelled {
 		fmt.Fprintf(w, "  effects: %s\n", strings.Join(e.Effects, ", "))
 	} else {
@@ -194,10 +195,10 @@ func printExplanation(w io.Writer, c gate.Call, e gate.Explanation) {
 	}
 	for _, u := range e.Decision.Ungrounded {
 		if u.Path == "" { // the call as a whole
-			fmt.Fprintf(w, "  not grounded: %s\n", visible(u.Why))
+			fmt.Fprintf(w, "  not grounded: %s\n", approve.Visible(u.Why))
 			continue
 		}
-		fmt.Fprintf(w, "  not grounded: %s %s: %s\n", visible(u.Path), strconv.QuoteToGraphic(u.Value), visible(u.Why))
+		fmt.Fprintf(w, "  not grounded: %s %s: %s\n", approve.Visible(u.Path), strconv.QuoteToGraphic(u.Value), approve.Visible(u.Why))
 	}
 	if len(e.Considered) > 0 {
 		fmt.Fprintln(w, "rules about it, in order:")
@@ -207,9 +208,9 @@ func printExplanation(w io.Writer, c gate.Call, e gate.Explanation) {
 		if k.Matches {
 			mark = "yes"
 		}
-		fmt.Fprintf(w, "  %s %s", mark, visible(k.Rule))
+		fmt.Fprintf(w, "  %s %s", mark, approve.Visible(k.Rule))
 		if k.Why != "" {
-			fmt.Fprintf(w, ": %s", visible(k.Why))
+			fmt.Fprintf(w, ": %s", approve.Visible(k.Why))
 		}
 		fmt.Fprintln(w)
 	}
@@ -217,6 +218,6 @@ func printExplanation(w io.Writer, c gate.Call, e gate.Explanation) {
 		fmt.Fprintln(w, "what would change it:")
 	}
 	for _, s := range e.Change {
-		fmt.Fprintf(w, "  - %s\n", visible(s))
+		fmt.Fprintf(w, "  - %s\n", approve.Visible(s))
 	}
 }

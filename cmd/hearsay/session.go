@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
 	"github.com/seed-4e9f7b04/hearsay/gateway"
+	"github.com/seed-4e9f7b04/hearsay/internal/approve"
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
 )
 
@@ -111,11 +112,11 @@ What this does not stop: an agent that runs commands as the same user outside a 
 func describeSession(k gateway.KeptState) string {
 	whose := "process " + strconv.Itoa(k.Host.PID)
 	if k.Principal != "" {
-		whose = "client " + visible(k.Principal)
+		whose = "client " + approve.Visible(k.Principal)
 	}
 	read := "nothing untrusted"
 	if k.State.Tainted() {
-		read = visible(strings.Join(k.State.Reads(), ", "))
+		read = approve.Visible(strings.Join(k.State.Reads(), ", "))
 	}
 	halted := ""
 	if k.Budget.Halted() {
