@@ -76,6 +76,11 @@ func (v *view) guard(root string) error {
 			v.hold(root, g)
 		}
 	}
+	for _, path := range v.spec.Guard {
+		if path = below(root, filepath.Clean(path)); path != "" && path != root {
+			v.protectOrHold(root, path, false)
+		}
+	}
 	return v.guardNamed(root)
 }
 

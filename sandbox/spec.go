@@ -116,6 +116,10 @@ type Spec struct {
 	Write []string // absolute paths of the host, writable at the same place
 	Hide  []string // absolute paths that stay invisible inside anything listed above; see also [Hidden]
 
+	// Guard holds absolute paths of the host that stay as they are inside anything writable, as those of [Protected] do: what the
+	// caller itself obeys. An absent one is held.
+	Guard []string
+
 	Network Network
 	// Ports are the TCP ports besides 80 and 443 on which connections of programs that know no proxy are taken.
 	Ports []uint16
@@ -197,7 +201,7 @@ func (s *Spec) validate() error {
 			return fmt.Errorf("sandbox: %w", err)
 		}
 	}
-	for kind, paths := range map[string][]string{"read": s.Read, "write": s.Write, "hide": s.Hide} {
+	for kind, paths := range map[string][]string{"read": s.Read, "write": s.Write, "hide": s.Hide, "guard": s.Guard} {
 		if len(paths) > MaxPaths {
 			return fmt.Errorf("sandbox: more than %d paths to %s", MaxPaths, kind)
 		}

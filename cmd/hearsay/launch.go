@@ -92,6 +92,9 @@ func (l *launcher) spec(section *config.Server, s gateway.Server) (sandbox.Spec,
 		return spec, err
 	}
 	spec.Args, spec.Dir = s.Command, s.Dir
+	if err := guardOwn(&spec, l.file); err != nil {
+		return spec, err
+	}
 	for _, e := range s.Environ() {
 		name, _, _ := strings.Cut(e, "=")
 		if !inBase(name) { // the sandbox has its own PATH, HOME and the like

@@ -85,6 +85,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	spec.Args = args
+	if err := guardOwn(&spec, file); err != nil {
+		return err
+	}
 	policy, err := f.policy(file, &spec)
 	if err != nil {
 		return err

@@ -210,3 +210,18 @@ func TestRunOnATerminal(t *testing.T) {
 		t.Errorf("%v: %q", err, out)
 	}
 }
+
+// The file in force, its pins and the secrets it reads lie in the project that the command may change.
+func TestRunGuardsItsOwnFiles(t *testing.T) {
+	bin, dir := hearsayIn(t)
+	project := filepath.Join(dir, "project")
+	put(t, filepath.Join(project, "rules.yaml"), "pins: {lock: pins/own.lock}\negress: {allow: [api.example.com]}\ncredentials:\n  - {host: api.example.com, header: Authorization, secret: \"file:"+project+"/token\"}\n")
+	put(t, filepath.Join(project, "pins/own.lock"), "{}")
+	put(t, filepath.Join(project, "token"), "planted-secret")
+	script := `for f in rules.yaml pins/own.lock token; do echo x 2>/dev/null >>$f && echo "wrote $f"; rm $f && echo "removed $f"; done; mv pins p && echo "moved"; cat token; echo x >other && echo ordinary`
+	cmd := exec.Command(bin, "run", "-c", "rules.yaml", "--preset", "project-rw", "--", "sh", "-c", "exec 2>/dev/null; "+script)
+	cmd.Dir = project
+	if out, err := cmd.Output(); err != nil || string(out) != "ordinary\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
