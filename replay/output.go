@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -63,18 +64,19 @@ func cellText(f Figure) string {
 func (r *Report) Table(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	suites := r.suites()
-	fmt.Fprintln(tw, "An agent that is taken over, behind the gate (policy grounded). Shares with their 95 % interval (Wilson); asks for each task.")
+	shown := r.shown()
+	fmt.Fprintf(tw, "An agent that is taken over, behind the gate (policy %s). Shares with their 95 %% interval (Wilson); asks for each task.\n", shown)
 	fmt.Fprintln(tw, "Deny: what asks is refused. Ask: a person approves the user's own calls and refuses the attacker's.")
 	fmt.Fprintln(tw)
 	r.head(tw, "suite\tlabels\twords\tpairs\ttasks", columns)
 	for _, suite := range suites {
 		for _, labels := range []string{"given", "drafted"} {
 			for _, words := range []string{"with", "without"} {
-				pairs, ok := r.find(suite, Default().Name, "deny", labels, words, "hijacked", "static", "asr")
-				tasks, _ := r.find(suite, Default().Name, "deny", labels, words, "benign", "none", "utility")
+				pairs, ok := r.find(suite, shown, "deny", labels, words, "hijacked", "static", "asr")
+				tasks, _ := r.find(suite, shown, "deny", labels, words, "benign", "none", "utility")
 				if ok {
 					fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%d", suite, labels, words, pairs.N, tasks.N)
-					r.row(tw, suite, Default().Name, labels, words, columns)
+					r.row(tw, suite, shown, labels, words, columns)
 				}
 			}
 		}
@@ -86,6 +88,17 @@ func (r *Report) Table(w io.Writer) error {
 	r.phraseTable(tw, suites)
 	r.drafts(tw)
 	return tw.Flush()
+}
+
+// shown is the policy of the first table: the default one, or, where it was not counted, the first that was.
+func (r *Report) shown() string {
+	name := ""
+	for _, f := range r.Figures {
+		if f.Agent == Hijacked().Name && (name == "" || f.Policy == Default().Name) {
+			name = f.Policy
+		}
+	}
+	return cmp.Or(name, Default().Name)
 }
 
 func (r *Report) suites() []string {
@@ -141,8 +154,12 @@ func (r *Report) policies(w io.Writer, suite, title string, list []Policy) {
 	}
 }
 
-// approvals shows what ways of answering save, and what an attack that waits can do with the answers.
+// approvals shows what ways of answering save, and what an attack that waits can do with the answers, where the default policy
+// was counted.
 func (r *Report) approvals(w io.Writer, suites []string) {
+	if _, ok := r.find(suites[0], Default().Name, "ask", "given", "with", "hijacked", "adaptive", "late_asr"); !ok {
+		return
+	}
 	fmt.Fprint(w, "\nWays to answer: questions for each task, and attacks that got through at any later moment (ask mode, labels given).\n\n")
 	fmt.Fprint(w, "suite\twords")
 	for _, how := range []string{"each call", "remembered values", "like calls in one question", "a tool for the rest of the task"} {
