@@ -21,20 +21,15 @@ type hello struct {
 	encrypted bool   // an encrypted_client_hello is there, be it real or grease: nobody but the server can tell
 }
 
-// parseHello reads a ClientHello from TLS records (RFC 8446 sections 5.1 and 4.1.2), over as many records as it is spread.
-// errHelloShort asks for more bytes; any other error is final.
-func parseHello(records []byte) (hello, error) {
-	var r helloReader
-	return r.read(records)
-}
-
-// helloReader gathers the message from records as they come, and looks at no byte twice.
+// helloReader reads a ClientHello from TLS records (RFC 8446 sections 5.1 and 4.1.2), over as many records as it is spread. It
+// gathers the message from records as they come, and looks at no byte twice.
 type helloReader struct {
 	at  int // how much of the records is used up
 	msg []byte
 }
 
-// read takes all records there are so far, those of earlier calls included.
+// read takes all records there are so far, those of earlier calls included. errHelloShort asks for more bytes; any other error is
+// final.
 func (r *helloReader) read(records []byte) (hello, error) {
 	for {
 		rec := records[r.at:]

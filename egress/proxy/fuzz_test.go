@@ -84,7 +84,7 @@ func FuzzClientHello(f *testing.F) {
 			msg = msg[n:]
 		}
 		if len(again) <= maxHello {
-			if h, err := parseHello(again); err != nil || h.name != whole.name || h.encrypted != whole.encrypted {
+			if h, err := new(helloReader).read(again); err != nil || h.name != whole.name || h.encrypted != whole.encrypted {
 				t.Fatalf("in other records %+v, %v; before %+v", h, err, whole)
 			}
 		}
