@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -87,26 +89,55 @@ func Parse(data []byte) (*File, error) {
 			return nil, fmt.Errorf("servers: %s: nothing stands below it; a server needs a command or a url", name)
 		}
 	}
+	if err := nothingEmpty(data); err != nil {
+		return nil, err
+	}
 	if file.Audit != nil && file.Audit.File == "" {
 		return nil, errors.New("audit: it names no file, so nothing would be recorded")
 	}
-	return &file, emptySection(data)
+	return &file, nil
 }
 
-// emptySection refuses a section that was begun and is empty, where that means less protection.
-func emptySection(data []byte) error {
+// mayNotBeEmpty are the keys that protect less when nothing stands behind them: no record, nothing withheld, an allow rule that
+// always holds. An empty key elsewhere is an absent one, which is the strict choice.
+var mayNotBeEmpty = []string{"audit", "pins", "lock", "when"}
+
+// nothingEmpty refuses such a key, and an item of a list, with nothing behind it.
+func nothingEmpty(data []byte) error {
 	tree, err := parser.ParseBytes(data, 0)
-	if err != nil || len(tree.Docs) == 0 {
+	if err != nil || len(tree.Docs) == 0 || tree.Docs[0].Body == nil {
 		return err
 	}
-	sections, ok := tree.Docs[0].Body.(*ast.MappingNode)
-	if !ok {
-		return nil
-	}
-	for _, m := range sections.Values {
-		if key := m.Key.String(); (key == "audit" || key == "pins") && m.Value.Type() == ast.NullType {
-			return fmt.Errorf("line %d: %s is empty; fill it in or leave it out", m.Key.GetToken().Position.Line, key)
+	return filled(tree.Docs[0].Body, "")
+}
+
+func filled(node ast.Node, key string) error {
+	switch n := node.(type) {
+	case *ast.NullNode:
+		if !strings.HasPrefix(key, "an item of ") && !slices.Contains(mayNotBeEmpty, key) {
+			return nil
 		}
+		return fmt.Errorf("line %d: %s is empty; fill it in or leave it out", n.GetToken().Position.Line, key)
+	case *ast.MappingNode:
+		for _, m := range n.Values {
+			if err := filled(m, key); err != nil {
+				return err
+			}
+		}
+	case *ast.MappingValueNode:
+		if name := n.Key.String(); name != "args" { // the arguments of a test are values of a tool, null among them
+			return filled(n.Value, name)
+		}
+	case *ast.SequenceNode:
+		for _, item := range n.Values {
+			if err := filled(item, "an item of "+key); err != nil {
+				return err
+			}
+		}
+	case *ast.AnchorNode:
+		return filled(n.Value, key)
+	case *ast.TagNode:
+		return filled(n.Value, key)
 	}
 	return nil
 }
