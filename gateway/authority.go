@@ -258,7 +258,7 @@ func (s *session) observe(up *upstream, about About, t Treated, raw strictjson.V
 			o.Text = text.Text
 			read = append(read, o)
 		}
-		if len(read) == 0 && saysSomething[about.Method] {
+		if len(read) == 0 && (saysSomething[about.Method] || namesContent(about.Method, t.Value)) {
 			read = append(read, base) // that there is nothing, or only a number, is someone's word too
 		}
 	}
@@ -274,6 +274,18 @@ func (s *session) observe(up *upstream, about About, t Treated, raw strictjson.V
 
 // saysSomething names the methods whose every answer is content.
 var saysSomething = map[string]bool{"tools/call": true, "resources/read": true, "prompts/get": true}
+
+// namesContent reports whether an answer names what a server keeps: the subject of a mail, the name of a file. Whoever wrote that
+// may be a stranger, so it is read like content. Definitions are the server's own words, and pinned.
+func namesContent(method string, result strictjson.Value) bool {
+	switch method {
+	case "resources/list":
+		return result.Get("resources").Len() > 0
+	case "completion/complete":
+		return result.Get("completion").Get("values").Len() > 0
+	}
+	return false
+}
 
 // structured gives the data of a trusted result: its structuredContent, else the JSON that its only text holds, else nothing.
 func structured(result strictjson.Value) any {
