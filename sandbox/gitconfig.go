@@ -71,7 +71,7 @@ func readGitNamed(top, home string, configs ...string) gitNamed {
 func gitConfigValues(path string) func(yield func(key, value string) bool) {
 	return func(yield func(key, value string) bool) {
 		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() {
+		if err != nil || !info.Mode().IsRegular() || info.Size() == 0 { // files of the kernel's are empty until they are read, and some wait then
 			return
 		}
 		f, err := os.Open(path)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // What may be listed: no root, nothing of the sandbox's own, nothing that is neither file nor folder.
@@ -84,5 +86,30 @@ func TestWithin(t *testing.T) {
 		if within(r.path, r.root) != r.want {
 			t.Errorf("within(%q, %q) is not %v", r.path, r.root, r.want)
 		}
+	}
+}
+
+// A configuration may name anything: what is no plain file is not opened, and circles end.
+func TestGitConfigurationThatNamesOddFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, ".git/config")
+	text := "[include]\npath = config\npath = ../.git/config\npath = /dev/zero\npath = /proc/kmsg\npath = " + pipe + "\npath=..\n[core]\nhooksPath = /\nhooksPath = ..\nhooksPath = .\nhooksPath = a\\"
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	named := readGitNamed(dir, dir, config)
+	if want := []string{"/", filepath.Dir(dir), dir, filepath.Join(dir, `a\`)}; !slices.Equal(named.hooks, want) {
+		t.Errorf("hooks: %q, want %q", named.hooks, want)
+	}
+	if want := []string{"/dev/zero", "/proc/kmsg", pipe, dir}; !slices.Equal(named.included, want) {
+		t.Errorf("included: %q, want %q", named.included, want)
 	}
 }
