@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // pattern is one rule's left side: which calls it is about.
@@ -56,7 +57,11 @@ func parsePattern(src string, servers []string) (pattern, error) {
 	var p pattern
 	var tool string
 	var err error
-	if p.server, tool, err = splitTool(head, servers); err != nil {
+	p.server, tool, err = splitTool(head, servers)
+	if err == nil && strings.ContainsFunc(tool, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		err = errors.New("has a space or a character that does not show in the tool's name, which no tool has")
+	}
+	if err != nil {
 		return pattern{}, err
 	}
 	if p.tool, err = newGlob(tool, false); err != nil {

@@ -145,7 +145,7 @@ func scanNumbers(out []value, text string) []value {
 		}
 		whole := (start == 0 || !isWordByte(text[start-1])) && (j == len(text) || !isWordByte(text[j]))
 		if d := digits(run); len(d) >= minAccount && whole && !isDates(run) {
-			if text[start] == '+' {
+			if text[start] == '+' && len(d) <= maxPhone {
 				out = append(out, value{Phone, "+" + d})
 			} else {
 				out = append(out, value{Account, d}, value{Phone, d})

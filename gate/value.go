@@ -382,6 +382,9 @@ func ibanChecks(c string) bool {
 	return rem == 1
 }
 
+// maxPhone is the most digits of a telephone number (E.164 section 6).
+const maxPhone = 15
+
 // parsePhone reads a number in international form, or at least seven digits written in groups.
 func parsePhone(s string) (string, bool) {
 	groups, d := 0, 0
@@ -401,7 +404,7 @@ func parsePhone(s string) (string, bool) {
 		}
 	}
 	plus := strings.HasPrefix(s, "+")
-	if d < 7 || d > 15 || !plus && (groups < 2 || !strings.ContainsAny(s, " -()")) {
+	if d < 7 || d > maxPhone || !plus && (groups < 2 || !strings.ContainsAny(s, " -()")) {
 		return "", false
 	}
 	if _, ok := parseTime(s); ok {
