@@ -119,14 +119,12 @@ func (l *link) request(m jsonrpc.Message) {
 		return
 	}
 	s.work.Go(func() {
-		defer func() {
-			cancel(nil)
-			l.mu.Lock()
-			delete(l.asked, key)
-			l.mu.Unlock()
-		}()
+		defer cancel(nil)
 		result, failure := l.askClient(ctx, a, m)
 		l.stirred()
+		l.mu.Lock()
+		delete(l.asked, key) // before the answer is out: the server may use its id again
+		l.mu.Unlock()
 		if ctx.Err() == nil {
 			l.peer.Reply(s.ctx, m.ID, result, failure)
 		}

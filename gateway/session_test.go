@@ -570,3 +570,30 @@ func TestNewGatewayRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A server may use the id of its request again as soon as it has the answer.
+func TestAServerMayUseAnIDAgain(t *testing.T) {
+	const times = 150 // within the rate that a server may ask at
+	r := newRig(t, trusted(Options{Launch: launcher(nil, func(in *bufio.Scanner, out io.Writer) {
+		asked := 0
+		for in.Scan() {
+			m := parsed(t, in.Text())
+			id := string(m.Get("id").Append(nil))
+			switch {
+			case m.Get("method").Str() == "initialize":
+				io.WriteString(out, `{"jsonrpc":"2.0","id":`+id+`,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"fake","version":"1"}}}`+"\n")
+			case m.Get("error").Kind() != strictjson.KindAbsent:
+				t.Errorf("request %d was answered with %s", asked, m.Get("error").Append(nil))
+				return
+			case asked < times:
+				asked++
+				io.WriteString(out, `{"jsonrpc":"2.0","id":"q","method":"roots/list"}`+"\n")
+			}
+		}
+	})}))
+	r.ask(initialize)
+	r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for range times {
+		r.send(`{"jsonrpc":"2.0","id":` + string(parsed(t, r.next()).Get("id").Append(nil)) + `,"result":{"roots":[]}}`)
+	}
+}
