@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/seed-4e9f7b04/hearsay/audit"
 	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/approve"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
@@ -15,7 +14,7 @@ import (
 
 const (
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	// askState begins the requestState of the gateway's own questions; a server's own state passes by.
+	// askState begins the requestState of the gateway's own questions.
 	askState = "hearsay-approval:"
 	// askKey names the question among the answers.
 	askKey     = "hearsay-approval"
@@ -25,8 +24,9 @@ const (
 
 // asking is a question that the client has taken to its user.
 type asking struct {
-	digest string // of the exact call
-	until  time.Time
+	digest  string // of the exact call
+	subject string // and what a server's state would belong to
+	until   time.Time
 	// What the client brought a question of the server's, of the same call: ours must not lose it.
 	state, responses strictjson.Value
 }
@@ -37,41 +37,50 @@ func (s *session) elicitLater(f *flight, q approve.Question) bool {
 	return s.g.opt.Elicit && !q.HighRisk && f.version >= modernVersion && caps.Get("elicitation").Kind() == strictjson.KindObject
 }
 
-// cameBack takes the answer to a question of the gateway's out of a call. ok is false where the call carries none; params are
-// those that the server may get.
-func (s *session) cameBack(params strictjson.Value, q approve.Question) (answer approve.Answer, rest strictjson.Value, ok bool) {
+// answered is what a call brings back of a question of the gateway's.
+type answered struct {
+	asking
+	known, accepted bool
+}
+
+// cameBack takes the answer to a question of the gateway's out of a call, and gives the call back what the question held up. It
+// counts once, for the call it was given for.
+func (s *session) cameBack(f *flight, up *upstream, about About, params strictjson.Value) strictjson.Value {
 	state := params.Get("requestState").Str()
-	if len(state) < len(askState) || state[:len(askState)] != askState {
-		return approve.Answer{}, params, false
-	}
-	rest = params.Without("requestState", "inputResponses")
-	answer = approve.Answer{Channel: "elicitation", Reason: "conflict"}
 	s.mu.Lock()
 	waiting, known := s.asked[state]
-	delete(s.asked, state) // an answer counts once
+	delete(s.asked, state)
 	s.mu.Unlock()
-	if waiting.state.Kind() != strictjson.KindAbsent {
-		rest = rest.With("requestState", waiting.state)
+	known = known && waiting.subject == string(s.subject(up, about, f.Params.Get("arguments"), ""))
+	f.answer = &answered{waiting, known, params.Get("inputResponses").Get(askKey).Get("action").Str() == "accept"}
+	params = params.Without("requestState", "inputResponses")
+	if known && waiting.state.Kind() != strictjson.KindAbsent {
+		params = params.With("requestState", waiting.state)
 	}
-	if waiting.responses.Kind() != strictjson.KindAbsent {
-		rest = rest.With("inputResponses", waiting.responses)
+	if known && waiting.responses.Kind() != strictjson.KindAbsent {
+		params = params.With("inputResponses", waiting.responses)
 	}
+	return params
+}
+
+// verdict is what the answer says about a question.
+func (a *answered) verdict(q approve.Question) approve.Answer {
+	answer := approve.Answer{Channel: "elicitation", Reason: "answered"}
 	switch {
-	case !known || waiting.digest != q.Digest():
-	case time.Now().After(waiting.until):
+	case !a.known || a.digest != q.Digest():
+		answer.Reason = "conflict"
+	case time.Now().After(a.until):
 		answer.Reason = "timeout"
-	default:
-		answer.Reason = "answered"
-		if params.Get("inputResponses").Get(askKey).Get("action").Str() == "accept" {
-			answer.Verdict = approve.Once
-		}
+	case a.accepted:
+		answer.Verdict = approve.Once
 	}
-	return answer, rest, true
+	return answer
 }
 
 // takeAway makes the answer with which the client takes a question to its user.
-func (s *session) takeAway(q approve.Question, params strictjson.Value) (strictjson.Value, bool) {
+func (s *session) takeAway(f *flight, up *upstream, about About, q approve.Question, params strictjson.Value) (strictjson.Value, bool) {
 	state := askState + rand.Text()
+	subject := string(s.subject(up, about, f.Params.Get("arguments"), ""))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for old, waiting := range s.asked {
@@ -85,7 +94,7 @@ func (s *session) takeAway(q approve.Question, params strictjson.Value) (strictj
 	if s.asked == nil {
 		s.asked = map[string]asking{}
 	}
-	s.asked[state] = asking{q.Digest(), time.Now().Add(askFor), params.Get("requestState"), params.Get("inputResponses")}
+	s.asked[state] = asking{q.Digest(), subject, time.Now().Add(askFor), params.Get("requestState"), params.Get("inputResponses")}
 	m := func(name string, v strictjson.Value) strictjson.Member {
 		return strictjson.Member{Name: name, Value: v}
 	}
@@ -100,32 +109,24 @@ func (s *session) takeAway(q approve.Question, params strictjson.Value) (strictj
 		m("requestState", strictjson.String(state))), true
 }
 
-// recordApproval records an answer that came by way of the client, as the desk records its own.
-func (s *session) recordApproval(q approve.Question, a approve.Answer) error {
-	return s.record(audit.Event{
-		Kind: audit.Approval, Server: q.Server, Tool: q.Tool, Rule: q.Rule, Answer: a.Verdict.String(), Reason: a.Reason, Digest: q.Digest(),
-		Shape: audit.Shape(q.Args), Detail: map[string]string{"channel": a.Channel},
-	})
-}
-
-// ask puts a call to a person. later is the answer to the client where it takes the question away itself; rest are the params
-// without what only the gateway understands.
-func (s *session) ask(f *flight, q approve.Question, params strictjson.Value) (a approve.Answer, rest, later strictjson.Value) {
-	if answer, rest, ok := s.cameBack(params, q); ok {
-		if s.recordApproval(q, answer) != nil {
-			answer.Verdict = approve.Deny
+// ask puts a call to a person. later is the answer to the client where it takes the question away itself.
+func (s *session) ask(f *flight, up *upstream, about About, q approve.Question, params strictjson.Value) (a approve.Answer, later strictjson.Value) {
+	if f.answer != nil {
+		a = f.answer.verdict(q)
+		if s.record(q.Event(a)) != nil {
+			a.Verdict = approve.Deny
 		}
-		return answer, rest, strictjson.Value{}
+		return a, later
 	}
 	if s.elicitLater(f, q) {
-		if later, ok := s.takeAway(q, params); ok {
-			return approve.Answer{}, params, later
+		if later, ok := s.takeAway(f, up, about, q, params); ok {
+			return a, later
 		}
 	}
 	if s.g.opt.Ask == nil {
-		return approve.Answer{}, params, strictjson.Value{}
+		return a, later
 	}
-	return s.g.opt.Ask(f.ctx, q), params, strictjson.Value{}
+	return s.g.opt.Ask(f.ctx, q), later
 }
 
 // verdict is what an answer makes of a decision, and the values that it vouches for.

@@ -70,14 +70,35 @@ func TestOurQuestionKeepsTheServersAnswer(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = string(m.Get("params").Append(nil))
+		if !strings.Contains(got, "inputResponses") && strings.Contains(got, "evil") {
+			return `"result":{"resultType":"input_required","requestState":"theirs","inputRequests":{"k":{"method":"roots/list"}}}`
+		}
 		return `"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}`
 	}))})
 	r.ask(modernMail(1, "read", "", ""))
-	state := r.ask(modernMail(2, "send", "x@evil.example", `,"requestState":"theirs","inputResponses":{"k":{"action":"accept"}}`)).Get("result").Get("requestState").Str()
-	if !strings.HasPrefix(state, askState) {
-		t.Fatalf("no question: %s", state)
+	back := func(id int, state, key string) strictjson.Value {
+		return r.ask(modernMail(id, "send", "x@evil.example", fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`, state, key)))
 	}
-	answer := r.ask(modernMail(3, "send", "x@evil.example", fmt.Sprintf(`,"requestState":%q,"inputResponses":{"hearsay-approval":{"action":"accept"}}`, state)))
+	state := func(v strictjson.Value) string { return v.Get("result").Get("requestState").Str() }
+	ours := state(r.ask(modernMail(2, "send", "x@evil.example", "")))
+	theirs := state(back(3, ours, askKey))
+	if !strings.HasPrefix(ours, askState) || !strings.HasPrefix(theirs, boundState) {
+		t.Fatalf("the first question: %s, the second: %s", ours, theirs)
+	}
+	ours = state(back(4, theirs, "k"))
+	if !strings.HasPrefix(ours, askState) {
+		t.Fatalf("no question: %s", ours)
+	}
+	if v := r.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read","_meta":%s,"requestState":%q}}`, modernMeta, ours)); v.Get("result").Kind() != strictjson.KindObject {
+		t.Errorf("another call with the answer: %s", v.Append(nil))
+	}
+	mu.Lock()
+	if strings.Contains(got, "requestState") || strings.Contains(got, "hearsay") {
+		t.Errorf("another call brought the server %s", got)
+	}
+	mu.Unlock()
+	ours = state(back(6, theirs, "k"))
+	answer := back(7, ours, askKey)
 	mu.Lock()
 	defer mu.Unlock()
 	if !strings.Contains(string(answer.Append(nil)), "done") || !strings.Contains(got, `"requestState":"theirs"`) || !strings.Contains(got, `"inputResponses":{"k":`) || strings.Contains(got, "hearsay") {

@@ -141,13 +141,11 @@ func (a *authority) read(observations ...gate.Observation) (tainted bool, err er
 
 var errNotRecorded = errors.New("this call was not made: the decision could not be recorded")
 
-// decide asks the gate, and a person where the gate says so, and records the answer before it takes effect. It returns the params
-// that may be sent on; or what to tell the client if the call may not happen; or the answer with which the client takes a question
-// to its user.
-func (s *session) decide(f *flight, up *upstream, about About, params strictjson.Value) (rest strictjson.Value, refused string, later strictjson.Value) {
-	none := strictjson.Value{}
+// decide asks the gate, and a person where the gate says so, and records the answer before it takes effect. It returns what to
+// tell the client if the call may not happen, or the answer with which the client takes a question to its user.
+func (s *session) decide(f *flight, up *upstream, about About, params strictjson.Value) (refused string, later strictjson.Value) {
 	if s.g.opt.Policy == nil {
-		return params, "", none
+		return "", later
 	}
 	args, _ := params.Get("arguments").Any().(map[string]any)
 	c := gate.Call{Server: up.name(), Tool: about.Name, Args: args, Principal: s.who}
@@ -157,7 +155,7 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 	d, reads, err := s.authority.judge(s.g.opt.Policy, c)
 	if err != nil {
 		s.log.Error("reading what the user said", "why", err)
-		return none, "This call was not made: what the user said could not be read.", none
+		return "This call was not made: what the user said could not be read.", later
 	}
 	raw := params.Get("arguments").Append(nil)
 	err = s.record(audit.Event{
@@ -165,26 +163,26 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 		Shape: audit.Shape(args), Digest: audit.Digest(raw),
 	})
 	if err != nil {
-		return none, errNotRecorded.Error(), none
+		return errNotRecorded.Error(), later
 	}
 	var vouched []gate.Ungrounded
 	if d.Answer == gate.Ask {
 		f.passTurn() // others need not wait for the person
 		var answer approve.Answer
-		answer, params, later = s.ask(f, s.question(f, up, c, d, raw, reads), params)
+		answer, later = s.ask(f, up, about, s.question(f, up, c, d, raw, reads), params)
 		if later.Kind() != strictjson.KindAbsent {
-			return none, "", later
+			return "", later
 		}
 		d.Answer, vouched = verdict(answer, d)
 	}
 	if err := s.authority.settle(c, d, vouched); err != nil {
 		s.log.Error("keeping what the session may do", "why", err)
-		return none, errNotRecorded.Error(), none
+		return errNotRecorded.Error(), later
 	}
 	if d.Answer != gate.Allow {
-		return none, d.Reason.AgentText(), none
+		return d.Reason.AgentText(), later
 	}
-	return params, "", none
+	return "", later
 }
 
 // question is what a person is asked about a call.

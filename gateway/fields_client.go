@@ -8,20 +8,20 @@ var clientObjects = []object{
 		{"arguments", leave, program, "", "judged by the gate"},
 		{"task", leave, program, "", ""},
 		{"inputResponses", leave, program, "", "answers of the person"},
-		{"requestState", check, program, "as the server gave it", ""},
+		{"requestState", check, program, "as the server gave it", "only with the request it was given for: unsealed"},
 		{"_meta", leave, program, "", "progressToken mapped to the gateway's own"},
 	}},
 	{name: "GetPromptRequestParams", fields: []field{
 		{"name", check, program, "a known prompt", "mapped to the server's own name"},
 		{"arguments", leave, program, "", "judged by the gate"},
 		{"inputResponses", leave, program, "", ""},
-		{"requestState", check, program, "as the server gave it", ""},
+		{"requestState", check, program, "as the server gave it", "only with the request it was given for: unsealed"},
 		{"_meta", leave, program, "", ""},
 	}},
 	{name: "ReadResourceRequestParams", also: []string{"SubscribeRequestParams", "UnsubscribeRequestParams", "ResourceRequestParams"}, fields: []field{
 		{"uri", leave, program, "", "judged by the gate; decides which server is asked"},
 		{"inputResponses", leave, program, "", ""},
-		{"requestState", check, program, "as the server gave it", ""},
+		{"requestState", check, program, "as the server gave it", "only with the request it was given for: unsealed"},
 		{"_meta", leave, program, "", ""},
 	}},
 	{name: "CompleteRequestParams", fields: []field{
@@ -69,7 +69,7 @@ var clientObjects = []object{
 	}},
 	{name: "InputResponseRequestParams", fields: []field{
 		{"inputResponses", leave, program, "", ""},
-		{"requestState", check, program, "as the server gave it", ""},
+		{"requestState", check, program, "as the server gave it", "only with the request it was given for: unsealed"},
 		{"_meta", leave, program, "", ""},
 	}},
 	{name: "InputResponses", fields: []field{

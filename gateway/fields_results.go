@@ -40,7 +40,7 @@ var resultObjects = []object{
 	{name: "InputRequiredResult", fields: []field{
 		{"resultType", check, program, "resulttype", ""},
 		{"inputRequests", into, modelHuman, "InputRequests", ""},
-		{"requestState", check, program, "state", "opaque, at most 64 KiB"},
+		{"requestState", check, program, "state", "opaque, at most 64 KiB; the client gets it sealed together with the request it belongs to"},
 		{"_meta", into, program, "Meta", ""},
 	}},
 	{name: "InputRequests", fields: []field{
@@ -61,7 +61,7 @@ var resultObjects = []object{
 		{"result", into, model, "CallToolResult", "framed as the result of the tool that the task runs"},
 		{"error", into, modelHuman, "Error", ""},
 		{"inputRequests", into, modelHuman, "InputRequests", ""},
-		{"requestState", check, program, "state", ""},
+		{"requestState", check, program, "state", "likewise, with its task"},
 	}, taskFields...)},
 	{name: "ListTasksResult", need: []string{"tasks"}, fields: append([]field{
 		{"tasks", into, modelHuman, "[]Task", ""},

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,6 +99,7 @@ type Gateway struct {
 	opt      Options
 	names    []string
 	listWait time.Duration
+	seal     cipher.AEAD // of the states of servers, see [session.bind]
 
 	mu          sync.Mutex // guards all below
 	authorities map[string]*authority
@@ -114,7 +116,11 @@ func NewGateway(opt Options) (*Gateway, error) {
 	if opt.UserKey != nil && len(opt.UserKey) < gate.MinKey {
 		return nil, fmt.Errorf("gateway: the key that checks the user's words has fewer than %d bytes", gate.MinKey)
 	}
-	g := &Gateway{opt: opt, listWait: listWait, authorities: map[string]*authority{}}
+	seal, err := newSeal()
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{opt: opt, listWait: listWait, seal: seal, authorities: map[string]*authority{}}
 	g.opt.Servers = slices.Clone(opt.Servers)
 	for i, s := range g.opt.Servers {
 		switch {

@@ -49,7 +49,8 @@ func (a About) label() string {
 const maxPages = 500
 
 // outgoing gives a treated result its last changes for the client.
-func (s *session) outgoing(f *flight, up *upstream, result strictjson.Value) strictjson.Value {
+func (s *session) outgoing(f *flight, up *upstream, about About, result strictjson.Value) strictjson.Value {
+	result = s.bind(f, up, about, result)
 	if f.listen != nil {
 		result = mapSubscription(result, f.ID)
 	}

@@ -243,6 +243,7 @@ type flight struct {
 	call     *jsonrpc.Call    // what it became at the server; nil until it is sent
 	failed   bool             // the server says that it failed
 	single   bool             // its answer is one block
+	answer   *answered        // to a question of the gateway's, which it brought; nil = none
 	screened []screen.Finding // what the screens saw in its answer
 	halt     bool             // … and that the session must end
 

@@ -40,11 +40,16 @@ func (s *session) serve(f *flight) {
 		return
 	}
 
+	// The state of a call that goes on must be of this very call.
+	if params, failure = s.unbind(f, up, about, params); failure.Kind() != strictjson.KindAbsent {
+		s.finish(f, strictjson.Value{}, failure)
+		return
+	}
+
 	// 4, 5 May it happen? The decision is on record before anything is sent.
 	if f.Method == "tools/call" {
-		var reason string
-		var later strictjson.Value
-		if params, reason, later = s.decide(f, up, about, params); reason != "" {
+		reason, later := s.decide(f, up, about, params)
+		if reason != "" {
 			s.refuse(f, reason)
 			return
 		}
@@ -103,7 +108,7 @@ func (s *session) serve(f *flight) {
 		if m.Error.Kind() != strictjson.KindAbsent {
 			s.finish(f, strictjson.Value{}, t.Value)
 		} else {
-			s.finish(f, s.outgoing(f, up, f.saw(t.Value)), strictjson.Value{})
+			s.finish(f, s.outgoing(f, up, about, f.saw(t.Value)), strictjson.Value{})
 		}
 	}
 	select {

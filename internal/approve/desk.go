@@ -108,7 +108,7 @@ var (
 func (d *Desk) Ask(ctx context.Context, q Question) Answer {
 	p, reason := d.put(q)
 	if p == nil {
-		return d.record(q, q.Digest(), Answer{Reason: reason})
+		return d.record(q, Answer{Reason: reason})
 	}
 	ctx, cancel := context.WithDeadline(ctx, p.Expires)
 	defer cancel()
@@ -128,7 +128,7 @@ func (d *Desk) Ask(ctx context.Context, q Question) Answer {
 	answer := d.take(p, ctx.Err())
 	cancel() // ends an elicitation that nobody answered
 	asking.Wait()
-	return d.record(q, p.Digest, answer)
+	return d.record(q, answer)
 }
 
 func (d *Desk) put(q Question) (*Pending, string) {
@@ -178,15 +178,8 @@ func (d *Desk) take(p *Pending, ctxErr error) Answer {
 	}
 }
 
-func (d *Desk) record(q Question, digest string, a Answer) Answer {
-	if d.opt.Record == nil {
-		return a
-	}
-	err := d.opt.Record(audit.Event{
-		Kind: audit.Approval, Session: q.Session, Principal: q.Principal, Server: q.Server, Tool: q.Tool, Rule: q.Rule,
-		Answer: a.Verdict.String(), Reason: a.Reason, Digest: digest, Shape: audit.Shape(q.Args), Detail: map[string]string{"channel": a.Channel},
-	})
-	if err != nil {
+func (d *Desk) record(q Question, a Answer) Answer {
+	if d.opt.Record != nil && d.opt.Record(q.Event(a)) != nil {
 		return Answer{Channel: a.Channel, Reason: "not-recorded"}
 	}
 	return a

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/seed-4e9f7b04/hearsay/audit"
 )
 
 // MaxShown bounds what a question may show, in bytes. What cannot be shown whole cannot be approved.
@@ -48,6 +50,14 @@ func (q Question) Digest() string {
 		h.Write(part)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Event is the audit's record of an answer.
+func (q Question) Event(a Answer) audit.Event {
+	return audit.Event{
+		Kind: audit.Approval, Session: q.Session, Principal: q.Principal, Server: q.Server, Tool: q.Tool, Rule: q.Rule,
+		Answer: a.Verdict.String(), Reason: a.Reason, Digest: q.Digest(), Shape: audit.Shape(q.Args), Detail: map[string]string{"channel": a.Channel},
+	}
 }
 
 func (q Question) size() int {
