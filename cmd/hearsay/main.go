@@ -71,6 +71,7 @@ var commands = []func() *cobra.Command{
 	newApprove,
 	newAudit,
 	newCheck,
+	newConnect,
 	newDemo,
 	newDemoServer,
 	newEgress,

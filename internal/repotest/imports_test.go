@@ -22,6 +22,7 @@ var imports = map[string][]string{
 	"egress":              {},
 	"audit":               {},
 	"internal/strictjson": {},
+	"internal/connect":    {},
 	"internal/repotest":   {},
 	"sandbox":             {},
 	"internal/approve":    {"audit"},

@@ -1,0 +1,318 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// maxDepth bounds how deep a file may nest: the parser goes down by calling itself. Real files nest less than ten deep.
+const maxDepth = 500
+
+// jsonObject is an object of the file, with offsets into it.
+type jsonObject struct {
+	span
+	members []jsonMember
+}
+
+type jsonMember struct {
+	name, value span
+	key         string
+	trimmed     hujson.ValueTrimmed
+	lead        string // white space and comments before the name
+}
+
+func (o *jsonObject) get(key string) (jsonMember, bool) {
+	for _, m := range o.members {
+		if m.key == key {
+			return m, true
+		}
+	}
+	return jsonMember{}, false
+}
+
+// jsonFile reads one file.
+type jsonFile struct {
+	*document
+	shift int // of the parser's offsets: a byte order mark
+}
+
+func readJSON(format Format, data []byte) (*document, error) {
+	f := &jsonFile{document: &document{data: data, format: format}}
+	body := data
+	if rest, ok := bytes.CutPrefix(data, []byte("\ufeff")); ok {
+		body, f.shift = rest, len(data)-len(rest)
+	}
+	if blank(string(body)) {
+		f.tree = map[string]any{}
+		return f.document, nil
+	}
+	if err := shallow(body); err != nil {
+		return nil, err
+	}
+	body = append(bytes.Clone(body), '\n') // a comment may end with the file
+	v, err := hujson.Parse(body)
+	if err != nil {
+		return nil, where(err)
+	}
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return nil, errors.New("it holds no JSON object")
+	}
+	root, err := f.object(obj, v.StartOffset, v.EndOffset)
+	if err != nil {
+		return nil, err
+	}
+	f.root = root
+	if err := f.servers(nil, root); err != nil {
+		return nil, err
+	}
+	if projects, ok := root.get("projects"); ok && format.Projects {
+		if err := f.projects(projects); err != nil {
+			return nil, err
+		}
+	}
+	v = v.Clone()
+	v.Standardize()
+	decoder := json.NewDecoder(bytes.NewReader(v.Pack()))
+	decoder.UseNumber()
+	if err := decoder.Decode(&f.tree); err != nil {
+		return nil, errors.New("it is not JSON")
+	}
+	return f.document, nil
+}
+
+var position = regexp.MustCompile(`line \d+, column \d+`)
+
+// where is a parser's error without the text it quotes, which may be a secret.
+func where(err error) error {
+	return fmt.Errorf("it is not JSON, with or without comments: see %s", position.FindString(err.Error()))
+}
+
+// shallow refuses what nests too deep. It need not be JSON.
+func shallow(data []byte) error {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("it nests more than %d deep", maxDepth)
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			switch {
+			case bytes.HasPrefix(data[i:], []byte("//")):
+				i += endOf(data[i:], "\n")
+			case bytes.HasPrefix(data[i:], []byte("/*")):
+				i += 2 + endOf(data[i+2:], "*/")
+			}
+		}
+	}
+	return nil
+}
+
+// endOf is the offset of the last byte of the first end in data; without one, of data.
+func endOf(data []byte, end string) int {
+	if i := bytes.Index(data, []byte(end)); i >= 0 {
+		return i + len(end) - 1
+	}
+	return len(data)
+}
+
+// object gives the members of an object that is looked into. One that says a name twice is refused: readers differ in which
+// of the two they take.
+func (f *jsonFile) object(o *hujson.Object, start, end int) (*jsonObject, error) {
+	out := &jsonObject{span: span{start + f.shift, end + f.shift}}
+	seen := map[string]bool{}
+	for _, m := range o.Members {
+		key := m.Name.Value.(hujson.Literal).String()
+		if seen[key] {
+			return nil, fmt.Errorf("line %d: the name %q stands twice in one object", f.line(m.Name.StartOffset+f.shift), key)
+		}
+		seen[key] = true
+		out.members = append(out.members, jsonMember{
+			name:    span{m.Name.StartOffset + f.shift, m.Name.EndOffset + f.shift},
+			value:   span{m.Value.StartOffset + f.shift, m.Value.EndOffset + f.shift},
+			key:     key,
+			trimmed: m.Value.Value,
+			lead:    string(m.Name.BeforeExtra),
+		})
+	}
+	return out, nil
+}
+
+// member gives the object that a member holds; nil if it holds something else.
+func (f *jsonFile) member(m jsonMember) (*jsonObject, error) {
+	o, ok := m.trimmed.(*hujson.Object)
+	if !ok {
+		return nil, nil
+	}
+	return f.object(o, m.value.start-f.shift, m.value.end-f.shift)
+}
+
+// servers reads the entries that the object at path holds.
+func (f *jsonFile) servers(path []string, in *jsonObject) error {
+	m, ok := in.get(f.format.Key)
+	if !ok {
+		return nil
+	}
+	holder, err := f.member(m)
+	if err != nil {
+		return err
+	}
+	if holder == nil {
+		return fmt.Errorf("line %d: %s is no object", f.line(m.name.start), f.format.Key)
+	}
+	if path == nil {
+		f.holder = holder
+	}
+	for i, m := range holder.members {
+		e := &entry{path: append(slices.Clone(path), f.format.Key, m.key), at: m.name.start}
+		o, err := f.member(m)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			e.problem = "it is no object"
+		} else if err := f.entry(e, o); err != nil {
+			return err
+		}
+		e.without = func() (edit, error) { return f.remove(holder, i) }
+		f.entries = append(f.entries, e)
+	}
+	return nil
+}
+
+func (f *jsonFile) projects(m jsonMember) error {
+	folders, err := f.member(m)
+	if err != nil || folders == nil {
+		return err
+	}
+	for _, m := range folders.members {
+		project, err := f.member(m)
+		if err != nil {
+			return err
+		}
+		if project == nil {
+			continue
+		}
+		if err := f.servers([]string{"projects", m.key}, project); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry reads what matters of one.
+func (f *jsonFile) entry(e *entry, o *jsonObject) error {
+	for i, m := range o.members {
+		e.members = append(e.members, m.key)
+		switch m.key {
+		case "command":
+			s, ok := f.text(m.value, m.trimmed)
+			if !ok {
+				e.problem = "its command is no text"
+				continue
+			}
+			e.command = &s
+			separator := m.lead
+			if !blank(separator) || i == 0 && separator == "" {
+				separator = " "
+			}
+			colon := f.raw(span{m.name.end, m.value.start})
+			if !blank(strings.Replace(colon, ":", "", 1)) {
+				colon = ": "
+			}
+			e.newArgs.at, e.newArgs.before = m.value.end, ","+separator+`"args"`+colon
+		case "args":
+			if e.args = f.list(m); e.args == nil {
+				e.problem = "its args are no list of texts"
+			}
+			e.withoutArgs = func() (edit, error) { return f.remove(o, i) }
+		case "env":
+			vars, err := f.member(m)
+			if err != nil {
+				return err
+			}
+			if vars == nil {
+				if l, ok := m.trimmed.(hujson.Literal); !ok || l.Kind() != 'n' {
+					e.problem = "its env is no object"
+				}
+				continue
+			}
+			for _, v := range vars.members {
+				e.env = append(e.env, v.key)
+			}
+		case "envFile":
+			e.envFile = true
+		case "url", "httpUrl", "serverUrl":
+			e.url = true
+		}
+	}
+	return nil
+}
+
+func (f *jsonFile) text(at span, v hujson.ValueTrimmed) (text, bool) {
+	l, ok := v.(hujson.Literal)
+	if !ok || l.Kind() != '"' {
+		return text{}, false
+	}
+	return text{at, l.String()}, true
+}
+
+func (f *jsonFile) list(m jsonMember) *list {
+	a, ok := m.trimmed.(*hujson.Array)
+	if !ok {
+		return nil
+	}
+	l := &list{span: m.value}
+	for _, v := range a.Elements {
+		s, ok := f.text(span{v.StartOffset + f.shift, v.EndOffset + f.shift}, v.Value)
+		if !ok {
+			return nil
+		}
+		l.elems = append(l.elems, s)
+	}
+	return l
+}
+
+// remove takes the member at i out of o, with the comma that is no longer needed. What connect puts in it puts behind another
+// member, or alone into an empty object, so this gives back what was there; a comment in between is somebody else's.
+func (f *jsonFile) remove(o *jsonObject, i int) (edit, error) {
+	m := o.members[i]
+	gone := span{m.name.start - len(m.lead), m.value.end}
+	switch {
+	case i > 0: // from the end of the one before
+		gone.start = o.members[i-1].value.end
+		if !joint(f.raw(span{gone.start, m.name.start})) {
+			return edit{}, errComment
+		}
+	case len(o.members) > 1: // to the name of the next
+		gone = span{m.name.start, o.members[1].name.start}
+		if !joint(f.raw(span{m.value.end, gone.end})) {
+			return edit{}, errComment
+		}
+	default:
+		if !blank(m.lead) {
+			gone.start = m.name.start
+		}
+		rest := f.raw(span{m.value.end, o.end - 1})
+		if trimmed := strings.TrimLeft(rest, " \t\r\n"); strings.HasPrefix(trimmed, ",") {
+			gone.end += len(rest) - len(trimmed) + 1
+		}
+	}
+	return edit{gone, ""}, nil
+}
