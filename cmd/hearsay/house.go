@@ -61,7 +61,7 @@ func openHouse(ctx context.Context, file *config.File, profile string, log *slog
 	if h.policy, budget, err = compile(file, profile, pins.Lock, stateDir, log); err != nil {
 		return nil, withCode(exitRefused, err)
 	}
-	if err := reach(file, servers); err != nil {
+	if err := reach(file, servers, stateDir, log); err != nil {
 		return nil, err
 	}
 	screens, err := screen.New(file.Screens.Options())

@@ -78,6 +78,8 @@ var commands = []func() *cobra.Command{
 	newExplain,
 	newHook,
 	newDoctor,
+	newLogin,
+	newLogout,
 	newMCP,
 	newPin,
 	newReplay,

@@ -103,9 +103,6 @@ func pinFile(cmd *cobra.Command, path string, names []string, opt *pinOptions) (
 	if len(names) > 0 {
 		servers = slices.DeleteFunc(servers, func(s gateway.Server) bool { return !slices.Contains(names, s.Server) })
 	}
-	if err := reach(file, servers); err != nil {
-		return nil, err
-	}
 	if opt.path == "" {
 		if opt.path = file.LockPath(); opt.path == "" {
 			opt.path = filepath.Join(filepath.Dir(path), "hearsay.lock")
@@ -115,7 +112,7 @@ func pinFile(cmd *cobra.Command, path string, names []string, opt *pinOptions) (
 	if err != nil {
 		return nil, err
 	}
-	if err := reach(file, servers); err != nil {
+	if err := reach(file, servers, stateDir, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	opt.launch = (&launcher{file: file, stateDir: stateDir, log: slog.New(slog.DiscardHandler)}).launch

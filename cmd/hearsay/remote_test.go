@@ -66,7 +66,7 @@ func TestWhereARemoteServerMayBe(t *testing.T) {
 		"http://169.254.169.254/latest":  "inward", // never without its own egress section
 		"https://metadata.example:1/mcp": "",
 	} {
-		dialer, err := remoteDialer(&config.Server{URL: url})
+		dialer, err := (&config.Server{URL: url}).Dialer()
 		if err != nil {
 			if strings.Contains(url, "169.254") {
 				continue // refused when the file is read

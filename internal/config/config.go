@@ -99,8 +99,8 @@ func Parse(data []byte) (*File, error) {
 }
 
 // mayNotBeEmpty are the keys that protect less when nothing stands behind them: no record, nothing withheld, an allow rule that
-// always holds. An empty key elsewhere is an absent one, which is the strict choice.
-var mayNotBeEmpty = []string{"audit", "pins", "lock", "when"}
+// always holds; and oauth, where {} says yes. An empty key elsewhere is an absent one, which is the strict choice.
+var mayNotBeEmpty = []string{"audit", "pins", "lock", "when", "oauth"}
 
 // nothingEmpty refuses such a key, and an item of a list, with nothing behind it.
 func nothingEmpty(data []byte) error {

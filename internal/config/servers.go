@@ -25,6 +25,7 @@ type Server struct {
 	URL     string            `yaml:"url"`
 	SSE     bool              `yaml:"sse"`     // the server only knows HTTP+SSE of 2024-11-05
 	Headers map[string]string `yaml:"headers"` // NAME: file:PATH or env:NAME; whole values, such as a bearer token with its word
+	OAuth   *OAuth            `yaml:"oauth"`   // a person signs in, with hearsay login
 
 	Trust          string `yaml:"trust"`           // untrusted (default) or first-party
 	Structured     string `yaml:"structured"`      // fold (default), defang, pass
@@ -103,6 +104,9 @@ func (s *Server) gateway(name string) (gateway.Server, error) {
 		if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
 			return g, errors.New("url: it is http or https, with a host and without a user")
 		}
+	}
+	if err := s.checkOAuth(name); err != nil {
+		return g, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		if from := s.Headers[name]; !strings.HasPrefix(from, "env:") && !strings.HasPrefix(from, "file:") {

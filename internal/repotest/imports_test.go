@@ -27,6 +27,7 @@ var imports = map[string][]string{
 	"sandbox":             {},
 	"internal/approve":    {"audit"},
 	"internal/broker":     {"egress"},
+	"internal/oauth":      {"egress", "internal/broker", "internal/strictjson"},
 	"egress/proxy":        {"egress", "audit", "internal/broker"},
 	"internal/jsonrpc":    {"internal/strictjson"},
 	"internal/streamhttp": {"internal/strictjson", "internal/jsonrpc"},

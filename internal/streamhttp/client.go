@@ -34,7 +34,8 @@ const (
 type ClientOptions struct {
 	// URL of the server's MCP endpoint, http or https.
 	URL string
-	// Transport carries the requests; it dials, and it adds credentials. nil means http.DefaultTransport.
+	// Transport carries the requests; it dials, and it adds credentials. nil means http.DefaultTransport. An error of it that has a
+	// method Refusal() string is told in those words.
 	Transport http.RoundTripper
 	// Header is set on each request. It is the operator's; nothing of a client of ours is ever in it.
 	Header http.Header
@@ -318,7 +319,11 @@ func (c *Client) post(ctx context.Context, m jsonrpc.Message) (*http.Response, e
 func (c *Client) request(ctx context.Context, m jsonrpc.Message, headers *time.Timer) {
 	if c.usesSSE() {
 		if err := c.openSSE(); err != nil {
-			c.fail(m.ID, "the server's event stream could not be opened")
+			text := "the server's event stream could not be opened"
+			if refusal := (interface{ Refusal() string })(nil); errors.As(err, &refusal) {
+				text = refusal.Refusal()
+			}
+			c.fail(m.ID, text)
 			return
 		}
 	}
@@ -353,6 +358,10 @@ func reasonOf(ctx context.Context, err error) string {
 		return "the server did not answer in time"
 	case cause != nil:
 		return "the request was cancelled"
+	}
+	var refusal interface{ Refusal() string }
+	if errors.As(err, &refusal) {
+		return refusal.Refusal()
 	}
 	var uerr *url.Error
 	if errors.As(err, &uerr) {

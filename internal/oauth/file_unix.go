@@ -1,0 +1,47 @@
+//go:build unix
+
+package oauth
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// private refuses a file that is not this user's alone.
+func private(info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return errors.New("it is no regular file")
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return errors.New("it belongs to another user")
+	}
+	return privateMode(info)
+}
+
+func privateMode(info fs.FileInfo) error {
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("others may open it (mode %04o); if nobody has read it, chmod go= %s", info.Mode().Perm(), info.Name())
+	}
+	return nil
+}
+
+// tryLock takes the lock between processes, if nobody holds it. It ends with the file's descriptor, and so with the process.
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

@@ -1,0 +1,267 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	renewTime  = 60 * time.Second // a renewal with its wait for other processes
+	forcedGap  = 30 * time.Second // between renewals that a refusal caused: a server that refuses everything must not have us ask without end
+	maxLacking = 20               // scopes that one refusal names
+	maxDropped = 64 << 10         // of the body of an answer that is not used, so that its connection can be used again
+)
+
+// LoginError says that a person has to sign in.
+type LoginError struct {
+	Server string
+	Why    string
+	Scopes []string // what the sign-in lacks, in the server's words; nil when it is not about scopes
+}
+
+func (e *LoginError) Error() string {
+	if len(e.Scopes) == 0 {
+		return fmt.Sprintf("%s; a person has to run: hearsay login %s", e.Why, e.Server)
+	}
+	return fmt.Sprintf("%s; a person has to run: hearsay login %s --lacking", e.Why, e.Server) // no word of the server's in a command
+}
+
+// Refusal is the error's text for the caller whose request was not sent on.
+func (e *LoginError) Refusal() string { return "server " + e.Server + ": " + e.Error() }
+
+// cache is the record as the file was when it was last looked at.
+type cache struct {
+	mu     sync.Mutex // guards all below
+	rec    *record
+	info   fs.FileInfo
+	forced time.Time // when a refusal last caused a renewal
+}
+
+// current gives the kept record, read again when the file has changed: a sign-out in another process counts at once. The caller
+// does not change it.
+func (a *Account) current() (*record, error) {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	info, err := os.Lstat(a.store.path)
+	if err == nil && a.cache.info != nil && os.SameFile(info, a.cache.info) && info.ModTime().Equal(a.cache.info.ModTime()) && info.Mode() == a.cache.info.Mode() {
+		return a.cache.rec, nil
+	}
+	rec, err := a.record()
+	if err != nil {
+		return nil, err
+	}
+	a.cache.rec, a.cache.info = rec, info
+	return rec, nil
+}
+
+// token gives a token that may be used and is not the one refused, renewing it where that is due. All sessions of all processes share
+// one renewal; it goes on when the caller that began it has gone, since the refresh token may be spent by then.
+func (a *Account) token(ctx context.Context, refused string) (string, error) {
+	rec, err := a.current()
+	if err != nil {
+		return "", err
+	}
+	if rec != nil && (rec.fresh(refused, a.now()) || rec.Refresh == "" && rec.usable(refused, a.now())) {
+		return rec.Access, nil
+	}
+	done := a.renewals.DoChan(refused, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+		defer cancel()
+		return a.renew(ctx, refused)
+	})
+	select {
+	case r := <-done:
+		if r.Err != nil {
+			return "", r.Err
+		}
+		return r.Val.(string), nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// renew exchanges the refresh token, saved before the new token is used, unless another process has done so meanwhile.
+func (a *Account) renew(ctx context.Context, refused string) (string, error) {
+	if rec, err := a.record(); err != nil {
+		return "", err
+	} else if rec == nil { // nothing to wait for
+		return "", a.login("nobody is signed in", nil)
+	}
+	slot, err := a.store.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer slot.close()
+	rec, err := a.record()
+	switch {
+	case err != nil:
+		return "", err
+	case rec == nil:
+		return "", a.login("nobody is signed in", nil)
+	case rec.fresh(refused, a.now()):
+		return rec.Access, nil
+	case rec.Ended != "":
+		return "", a.login("the sign-in has ended: "+rec.Ended, nil)
+	case rec.Refresh == "" && refused != "":
+		return "", a.login("the server no longer takes the token, and it cannot be renewed", nil)
+	case rec.Refresh == "":
+		return "", a.login("the sign-in has expired and cannot be renewed", nil)
+	case refused != "" && !a.mayForce():
+		return "", a.login("the server refuses a token that was renewed just now", nil)
+	}
+	g, err := a.exchange(ctx, rec)
+	var refusal *Error
+	switch {
+	case errors.As(err, &refusal) && refusal.final():
+		rec.end(refusal)
+		return "", errors.Join(slot.save(rec), a.login("the sign-in has ended: "+rec.Ended, nil))
+	case err != nil && rec.usable(refused, a.now()):
+		return rec.Access, nil // it still counts; the next call tries again
+	case err != nil:
+		return "", fmt.Errorf("renewing the sign-in: %w", err)
+	}
+	rec.take(g, a.now())
+	if err := slot.save(rec); err != nil {
+		return "", err
+	}
+	return rec.Access, nil
+}
+
+func (a *Account) exchange(ctx context.Context, rec *record) (grant, error) {
+	if _, err := parseEndpoint(rec.TokenEndpoint); err != nil {
+		return grant{}, err
+	}
+	secret, err := a.secret(rec.Client)
+	if err != nil {
+		return grant{}, err
+	}
+	return a.ask(ctx, rec.TokenEndpoint, rec.Client, secret, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {rec.Refresh}, "resource": {rec.Resource}})
+}
+
+// mayForce reports whether a refusal may cause a renewal now, and notes that it does.
+func (a *Account) mayForce() bool {
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	if a.now().Sub(a.cache.forced) < forcedGap {
+		return false
+	}
+	a.cache.forced = a.now()
+	return true
+}
+
+func (a *Account) login(why string, scopes []string) *LoginError {
+	return &LoginError{Server: a.opt.Server, Why: why, Scopes: scopes}
+}
+
+// Transport adds the account's token to requests to the server's own origin, over base, and refuses requests to any other. It follows
+// no redirect. A request that the server refuses is sent once more with a renewed token; if that does not help, or more scopes are
+// wanted, the error is a [*LoginError]. tell, if not nil, is called with it, for the operator's log.
+func (a *Account) Transport(base http.RoundTripper, tell func(error)) http.RoundTripper {
+	if tell == nil {
+		tell = func(error) {}
+	}
+	return &bearer{account: a, base: base, tell: tell}
+}
+
+type bearer struct {
+	account *Account
+	base    http.RoundTripper
+	tell    func(error)
+}
+
+func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.send(req)
+	var login *LoginError
+	if errors.As(err, &login) {
+		b.tell(login)
+		err = login
+	}
+	return resp, err
+}
+
+func (b *bearer) send(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		defer req.Body.Close()
+	}
+	at, err := parseEndpoint(req.URL.String())
+	if err != nil || origin(at) != origin(b.account.server) || req.Host != "" && req.Host != req.URL.Host {
+		return nil, errors.New("the sign-in is for another server than this request")
+	}
+	if req.Body != nil && req.GetBody == nil {
+		return nil, errors.New("a request whose body cannot be sent twice")
+	}
+	refused := ""
+	for {
+		token, err := b.account.token(req.Context(), refused)
+		if err != nil {
+			return nil, err
+		}
+		out := req.Clone(req.Context())
+		if req.Body != nil {
+			if out.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		out.Header.Set("Authorization", "Bearer "+token)
+		resp, err := b.base.RoundTrip(out)
+		if err != nil {
+			return nil, err
+		}
+		challenge := bearerChallenge(resp.Header)
+		switch {
+		case resp.StatusCode == http.StatusUnauthorized && refused == "":
+			drop(resp)
+			refused = token
+		case resp.StatusCode == http.StatusUnauthorized:
+			drop(resp)
+			return nil, b.account.login("the server refuses a token that was renewed just now", nil)
+		case resp.StatusCode == http.StatusForbidden && challenge.Params["error"] == "insufficient_scope":
+			drop(resp)
+			return nil, b.account.lacking(req.Context(), strings.Fields(challenge.Params["scope"]))
+		default:
+			return resp, nil
+		}
+	}
+}
+
+// drop reads a little of an answer that is not used, and closes it.
+func drop(resp *http.Response) {
+	io.CopyN(io.Discard, resp.Body, maxDropped)
+	resp.Body.Close()
+}
+
+// lacking notes that the server wants more scopes, for hearsay login to show, and says so. The scopes are the server's words: nothing
+// is asked for because of them until a person does.
+func (a *Account) lacking(ctx context.Context, scopes []string) error {
+	if len(scopes) == 0 || len(scopes) > maxLacking || checkScopes(scopes) != nil {
+		return a.login("the server wants scopes that the sign-in lacks, and does not say in a usable way which", nil)
+	}
+	login := a.login("the server wants scopes that the sign-in lacks, in its words "+visible(strconv.Quote(strings.Join(scopes, " "))), scopes)
+	rec, err := a.current()
+	if err != nil || rec == nil || slices.Equal(rec.Lacking, scopes) {
+		return login
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+	defer cancel()
+	slot, err := a.store.open(ctx)
+	if err != nil {
+		return login
+	}
+	defer slot.close()
+	if rec, err := a.record(); err == nil && rec != nil {
+		rec.Lacking = scopes
+		_ = slot.save(rec) // it is told either way
+	}
+	return login
+}
