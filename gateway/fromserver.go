@@ -155,7 +155,7 @@ func (l *link) askClient(ctx context.Context, a *asked, m jsonrpc.Message) (resu
 	if a.progress.Kind() != strictjson.KindAbsent {
 		params = params.With("_meta", params.Get("_meta").With("progressToken", call.ID.Value()))
 	}
-	answer, err := call.Do(jsonrpc.About(ctx, l.occasion()), m.Method, params)
+	answer, err := call.Do(jsonrpc.About(ctx, l.occasion(m)), m.Method, params)
 	if err == nil {
 		return answer.Result, answer.Error
 	}

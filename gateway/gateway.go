@@ -14,6 +14,7 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/audit"
 	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/approve"
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/screen"
 )
@@ -98,6 +99,7 @@ func (o Options) version() string {
 type Gateway struct {
 	opt      Options
 	names    []string
+	eras     map[string]*era.Memory // what is known of each server, by its name
 	listWait time.Duration
 	seal     cipher.AEAD // of the states of servers, see [session.bind]
 
@@ -120,7 +122,7 @@ func NewGateway(opt Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opt: opt, listWait: listWait, seal: seal, authorities: map[string]*authority{}}
+	g := &Gateway{opt: opt, listWait: listWait, seal: seal, eras: map[string]*era.Memory{}, authorities: map[string]*authority{}}
 	g.opt.Servers = slices.Clone(opt.Servers)
 	for i, s := range g.opt.Servers {
 		switch {
@@ -132,6 +134,7 @@ func NewGateway(opt Options) (*Gateway, error) {
 			return nil, fmt.Errorf("gateway: server %s needs a command or a way to connect, one of the two", s.Server)
 		}
 		g.names = append(g.names, s.Server)
+		g.eras[s.Server] = new(era.Memory)
 		if s.CallTimeout == 0 {
 			g.opt.Servers[i].CallTimeout = DefaultCallTimeout
 		}

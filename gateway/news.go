@@ -104,7 +104,7 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed
 		l.up.s.mu.Lock()
 		modern := l.up.s.modern
 		l.up.s.mu.Unlock()
-		to.request = l.occasion()
+		to.request = l.occasion(m)
 		return to, !modern || !subscribable(m.Method)
 	}
 	id, _ := jsonrpc.NewID(sub)
@@ -117,9 +117,14 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed
 	return to, f.listen != nil && f.listen.allows(m)
 }
 
-// occasion is the request of the client that the server most likely speaks of when it does not say: the one that was made last
-// of those that do something. Zero if none is open.
-func (l *link) occasion() jsonrpc.ID {
+// occasion is the request of the client that a message of the server belongs to, where the transport tells; else the one that it
+// most likely speaks of: the one that was made last of those that do something. Zero if none is open.
+func (l *link) occasion(m jsonrpc.Message) jsonrpc.ID {
+	if call, ok := l.peer.Find(m.On); ok {
+		if f, ok := call.Data.(*flight); ok {
+			return f.ID
+		}
+	}
 	var last *flight
 	for _, call := range l.peer.Calls() {
 		f, ok := call.Data.(*flight)

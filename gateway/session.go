@@ -220,7 +220,10 @@ func (s *session) hear(m jsonrpc.Message) {
 // is put on record first, the server runs, and what came before was sent.
 func (s *session) quick(f *flight) bool {
 	up := s.servers[0]
-	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || s.several != nil || up.book.pinned() || up.running() == nil {
+	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || s.several != nil || up.book.pinned() {
+		return false
+	}
+	if l := up.running(); l == nil || !l.bridge.Settled() {
 		return false
 	}
 	select {

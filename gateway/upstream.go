@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -191,7 +192,8 @@ type link struct {
 	up     *upstream
 	peer   *jsonrpc.Peer
 	conn   jsonrpc.Transport
-	proc   *Process // nil for a server that runs elsewhere
+	bridge *era.Bridge // between conn and peer
+	proc   *Process    // nil for a server that runs elsewhere
 	since  time.Time
 	ended  chan struct{} // the process has ended
 	closed chan struct{} // and all it said was read
@@ -215,7 +217,7 @@ func (l *link) connect(ctx context.Context) (err error) {
 	if l.conn, err = l.up.Connect(ctx); err != nil {
 		return fmt.Errorf("connecting to server %s: %w", l.up.name(), err)
 	}
-	l.peer = jsonrpc.NewPeer(watched{l.conn, l.lost}, &l.up.stats)
+	l.join()
 	go func() {
 		err := l.peer.Run(context.WithoutCancel(l.up.s.ctx), l.hear, l.bad)
 		l.up.s.log.Debug("connection ended", "server", l.up.name(), "why", err)
@@ -243,7 +245,7 @@ func (l *link) launch(ctx context.Context) error {
 		Noise:  func(line string) { l.words("stdout", line) },
 	})
 	l.conn = lines
-	l.peer = jsonrpc.NewPeer(watched{lines, l.lost}, &up.stats)
+	l.join()
 	var output sync.WaitGroup
 	output.Go(func() {
 		err := l.peer.Run(context.WithoutCancel(up.s.ctx), l.hear, l.bad)
@@ -265,6 +267,12 @@ func (l *link) launch(ctx context.Context) error {
 		close(l.closed)
 	}()
 	return nil
+}
+
+// join puts the peer at the end of the connection, behind what translates between the eras of client and server.
+func (l *link) join() {
+	l.bridge = era.New(l.conn, l.up.s.g.eras[l.up.name()])
+	l.peer = jsonrpc.NewPeer(watched{l.bridge, l.lost}, &l.up.stats)
 }
 
 // watched is a transport that tells of its end before the peer's calls fail: whoever calls again finds the server gone, and

@@ -69,6 +69,10 @@ type Message struct {
 	Result strictjson.Value    // of a response that succeeded
 	Error  strictjson.Value    // of one that failed: an object with an integer code and a message
 	Extra  []strictjson.Member // members that JSON-RPC does not name
+
+	// On is the open request of ours that the other side sent a request or notification for, where the transport tells: each
+	// request has a stream of its own. It is not written.
+	On ID
 }
 
 // ErrInvalid says that a JSON value is no JSON-RPC message. The errors of [Decode] wrap it.

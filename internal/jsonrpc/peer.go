@@ -127,18 +127,18 @@ func (p *Peer) Open(data any) (*Call, error) {
 	case len(p.open) >= maxOpen:
 		return nil, ErrTooManyOpen
 	}
-	id := newID()
+	id := RandomID()
 	for p.open[id.Key()] != nil {
-		id = newID()
+		id = RandomID()
 	}
 	call := &Call{ID: id, Data: data, peer: p}
 	p.open[id.Key()] = call
 	return call, nil
 }
 
-// newID draws an id: whoever could tell the next one could answer it before it is asked. It is a number that every JSON library
-// keeps exactly.
-func newID() ID {
+// RandomID draws an id: whoever could tell the next one could answer it before it is asked. It is a number that every JSON
+// library keeps exactly.
+func RandomID() ID {
 	var b [8]byte
 	rand.Read(b[:])
 	return ID{strictjson.Number(strconv.FormatUint(binary.LittleEndian.Uint64(b[:])>>12, 10))}

@@ -31,7 +31,8 @@ var imports = map[string][]string{
 	"egress/proxy":        {"egress", "audit", "internal/broker"},
 	"internal/jsonrpc":    {"internal/strictjson"},
 	"internal/streamhttp": {"internal/strictjson", "internal/jsonrpc"},
-	"gateway":             {"envelope", "screen", "gate", "audit", "internal/strictjson", "internal/approve", "internal/jsonrpc"},
+	"internal/era":        {"internal/strictjson", "internal/jsonrpc"},
+	"gateway":             {"envelope", "screen", "gate", "audit", "internal/strictjson", "internal/approve", "internal/jsonrpc", "internal/era"},
 	"replay":              {"envelope", "screen", "gate", "gateway", "internal/approve", "internal/jsonrpc"},
 	"internal/config":     {"*"}, // all but replay and cmd
 	"cmd/hearsay":         {"*"},

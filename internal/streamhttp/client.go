@@ -453,6 +453,9 @@ func (c *Client) follow(ctx context.Context, resp *http.Response, m jsonrpc.Mess
 				c.answered(m, msg)
 				done = true
 			default:
+				if msg.Kind != jsonrpc.Response {
+					msg.On = m.ID
+				}
 				c.deliver(msg)
 			}
 			return !done && c.ctx.Err() == nil

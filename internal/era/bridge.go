@@ -1,0 +1,460 @@
+package era
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Bounds of a bridge.
+const (
+	probeFor = 10 * time.Second // a server that has not answered server/discover by then is asked to initialize as well
+	maxQueue = 1024             // messages that wait in one direction
+)
+
+// Bridge is a [jsonrpc.Transport] to a server of either era, for a client of either.
+type Bridge struct {
+	inner jsonrpc.Transport
+	mem   *Memory
+	way   atomic.Int32 // how Read and Write work, see below
+
+	mu      sync.Mutex // guards all below
+	phase   phase
+	settled chan struct{}   // closed when the phase is the last one
+	first   jsonrpc.Message // the client's own initialize or server/discover, while it waits for the eras to be known; zero if it opened with another request
+	hello   strictjson.Value
+	probe   jsonrpc.ID      // of the server/discover that is under way
+	greet   jsonrpc.ID      // of the bridge's own initialize that is under way
+	refusal jsonrpc.Message // the server's refusal of the first question: the client gets it where it asked that, and the other era fails too
+	fails   bool            // the server refused the bridge's initialize
+	timer   *time.Timer
+	tr      translator // nil where nothing is translated
+	ended   error
+
+	in, out   []queued      // to the client, to the server
+	inMore    chan struct{} // something was put into in
+	outMore   chan struct{}
+	inLess    chan struct{} // closed and replaced when something was taken from in
+	outLess   chan struct{}
+	writing   bool // the goroutine that writes out runs
+	listening bool // the goroutine that reads the server runs
+}
+
+// How a bridge reads and writes.
+const (
+	deciding = iota // the eras are not known yet
+	straight        // both are of one era: the server's transport is used as it is
+	queues          // a goroutine reads the server
+)
+
+// phase is how far the eras are known.
+type phase uint8
+
+const (
+	open          phase = iota // the client has said nothing that tells its era
+	legacyAsked                // its initialize is at the server
+	modernAsked                // a server/discover is at the server, for a modern client; an initialize may be as well
+	probingModern              // a server/discover is at the server, for a legacy client
+	last                       // known: tr says whether there is something to translate
+)
+
+// translator turns messages around. It is called with the bridge's lock held and hands on by [Bridge.toServer] and
+// [Bridge.toClient].
+type translator interface {
+	fromClient(jsonrpc.Message)
+	fromServer(jsonrpc.Message)
+	clientID(jsonrpc.ID) jsonrpc.ID // what the client knows a request at the server by; zero if it waits for no answer
+	end()                           // the server has ended
+}
+
+type queued struct {
+	m   jsonrpc.Message
+	err error
+}
+
+// New makes a bridge to the server at the other end of inner. mem may be nil. It starts no goroutine before it has something to
+// translate; those end with the transport.
+func New(inner jsonrpc.Transport, mem *Memory) *Bridge {
+	if mem == nil {
+		mem = new(Memory)
+	}
+	return &Bridge{
+		inner: inner, mem: mem, settled: make(chan struct{}),
+		inMore: make(chan struct{}, 1), outMore: make(chan struct{}, 1), inLess: make(chan struct{}), outLess: make(chan struct{}),
+	}
+}
+
+// Settled says that Write need not wait until the server's era is known.
+func (b *Bridge) Settled() bool {
+	if b.way.Load() == straight {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.phase == last || b.phase == open || b.phase == legacyAsked
+}
+
+// Write takes a message of the client.
+func (b *Bridge) Write(ctx context.Context, m jsonrpc.Message) error {
+	if b.way.Load() == straight {
+		return b.inner.Write(ctx, m)
+	}
+	for {
+		b.mu.Lock()
+		var wait chan struct{}
+		switch {
+		case b.ended != nil:
+			b.mu.Unlock()
+			return jsonrpc.ErrClosed
+		case b.tr != nil && len(b.out) < maxQueue:
+			b.tr.fromClient(m)
+			b.mu.Unlock()
+			return nil
+		case b.tr != nil:
+			wait = b.outLess
+		case b.phase == last, b.phase == legacyAsked:
+			b.mu.Unlock()
+			return b.inner.Write(ctx, m)
+		case b.phase == open:
+			send, held := b.begin(m)
+			b.mu.Unlock()
+			if send.Kind != 0 {
+				if err := b.inner.Write(ctx, send); err != nil {
+					b.unbegin()
+					return err
+				}
+			}
+			if !held {
+				return nil
+			}
+			continue
+		default:
+			wait = b.settled
+		}
+		b.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// begin looks at a message of a client whose era is not known. send is what goes to the server now, if anything; held says that
+// the message itself waits until the server's era is known. The caller holds mu.
+func (b *Bridge) begin(m jsonrpc.Message) (send jsonrpc.Message, held bool) {
+	discover := m.Method == "server/discover"
+	modern, old := b.mem.get()
+	switch {
+	case m.Kind == jsonrpc.Request && m.Method == "initialize":
+		b.first, b.hello = m, m.Params
+		if modern == yes && old == no {
+			b.phase = probingModern
+			return b.discover(b.ownDiscover()), false
+		}
+		b.phase = legacyAsked
+		return m, false
+	case m.Kind != jsonrpc.Request || !discover && absent(m.Params.Get("_meta").Get(metaVersion)):
+		return m, false // of no era
+	case modern == yes:
+		b.settle(nil)
+		return m, false
+	}
+	b.phase, b.hello = modernAsked, m.Params
+	if discover {
+		b.first = m
+	}
+	switch {
+	case modern == no && old == yes:
+		return b.initialize(), !discover
+	case discover:
+		return b.discover(m), false
+	}
+	return b.discover(b.ownDiscover()), true
+}
+
+// unbegin forgets what could not be written.
+func (b *Bridge) unbegin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.phase != last {
+		b.phase, b.first, b.probe, b.greet = open, jsonrpc.Message{}, jsonrpc.ID{}, jsonrpc.ID{}
+		b.stopTimer()
+	}
+}
+
+func (b *Bridge) stopTimer() {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+// discover notes that m, a server/discover, goes to the server.
+func (b *Bridge) discover(m jsonrpc.Message) jsonrpc.Message {
+	b.probe = m.ID
+	b.timer = time.AfterFunc(probeFor, b.impatient)
+	return m
+}
+
+// ownDiscover makes a server/discover with what the client said of itself in either way.
+func (b *Bridge) ownDiscover() jsonrpc.Message {
+	params := strictjson.Object(member("_meta", modernMeta(b.hello)))
+	if meta := b.hello.Get("_meta"); !absent(meta.Get(metaVersion)) {
+		params = strictjson.Object(member("_meta", strictjson.Object(
+			member(metaVersion, meta.Get(metaVersion)), member(metaClient, meta.Get(metaClient)), member(metaCapabilities, meta.Get(metaCapabilities)))))
+	}
+	return request(jsonrpc.RandomID(), "server/discover", params)
+}
+
+// initialize makes an initialize with what a modern client said of itself.
+func (b *Bridge) initialize() jsonrpc.Message {
+	meta := b.hello.Get("_meta")
+	info := meta.Get(metaClient)
+	if info.Kind() != strictjson.KindObject {
+		info = strictjson.Object(member("name", str("hearsay")), member("version", str("0")))
+	}
+	b.greet = jsonrpc.RandomID()
+	return request(b.greet, "initialize", strictjson.Object(
+		member("protocolVersion", str(legacy[0])),
+		member("capabilities", withoutTasks(meta.Get(metaCapabilities))),
+		member("clientInfo", info)))
+}
+
+// impatient goes on where a server does not answer server/discover: older ones need not answer what they do not know.
+func (b *Bridge) impatient() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.ended != nil || b.probe.IsZero():
+	case b.phase == modernAsked && b.greet.IsZero():
+		b.toServer(b.initialize())
+	case b.phase == probingModern:
+		b.giveUp()
+	}
+}
+
+// settle ends the search. The caller holds mu.
+func (b *Bridge) settle(tr translator) {
+	b.stopTimer()
+	b.tr, b.phase = tr, last
+	if tr == nil && !b.listening {
+		b.way.Store(straight)
+	}
+	close(b.settled)
+}
+
+// giveUp leaves the client alone with the server: neither era helps. It gets the server's refusal.
+func (b *Bridge) giveUp() {
+	if b.phase == probingModern && b.refusal.Kind == 0 { // it was thought to be modern, and has not been asked to initialize
+		b.stopTimer()
+		b.phase = legacyAsked
+		b.toServer(b.first)
+		return
+	}
+	if b.refusal.Kind != 0 && b.refusal.ID.Key() == b.first.ID.Key() {
+		b.toClient(b.refusal)
+	}
+	b.mem.forget()
+	b.settle(nil)
+}
+
+// Read gives the next message for the client.
+func (b *Bridge) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		switch b.way.Load() {
+		case straight:
+			return b.inner.Read(ctx)
+		case deciding:
+			m, err := b.inner.Read(ctx)
+			b.mu.Lock()
+			mine := b.search(m, err)
+			b.mu.Unlock()
+			if !mine {
+				return m, err
+			}
+		default:
+			if q, ok := b.next(ctx); ok {
+				return q.m, q.err
+			}
+		}
+	}
+}
+
+// next takes a message from the queue for the client; false: there is none yet.
+func (b *Bridge) next(ctx context.Context) (queued, bool) {
+	b.mu.Lock()
+	if len(b.in) > 0 {
+		q := b.in[0]
+		if q.err == nil || unread(q.err) != nil { // the end stays
+			b.in[0] = queued{}
+			b.in = b.in[1:]
+		}
+		close(b.inLess)
+		b.inLess = make(chan struct{})
+		b.mu.Unlock()
+		return q, true
+	}
+	b.mu.Unlock()
+	select {
+	case <-b.inMore:
+		return queued{}, false
+	case <-ctx.Done():
+		return queued{err: ctx.Err()}, true
+	}
+}
+
+func unread(err error) *jsonrpc.BadMessage {
+	bad := (*jsonrpc.BadMessage)(nil)
+	errors.As(err, &bad)
+	return bad
+}
+
+// toClient hands a message to whoever reads. The caller holds mu.
+func (b *Bridge) toClient(m jsonrpc.Message) { b.put(queued{m: m}) }
+
+func (b *Bridge) put(q queued) {
+	b.listen()
+	b.in = append(b.in, q)
+	poke(b.inMore)
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// toServer hands a message to the goroutine that writes. The caller holds mu.
+func (b *Bridge) toServer(m jsonrpc.Message) {
+	if b.ended != nil {
+		return
+	}
+	b.out = append(b.out, queued{m: m})
+	if !b.writing {
+		b.writing = true
+		go b.write()
+	}
+	poke(b.outMore)
+}
+
+// listen starts the goroutine that reads the server. The caller holds mu, and is the goroutine that read it so far.
+func (b *Bridge) listen() {
+	if b.listening {
+		return
+	}
+	b.listening = true
+	b.way.Store(queues)
+	go b.hear()
+}
+
+// hear reads the server.
+func (b *Bridge) hear() {
+	for {
+		m, err := b.inner.Read(context.Background())
+		b.mu.Lock()
+		switch bad := unread(err); {
+		case err != nil && bad == nil:
+			b.end(err)
+			b.mu.Unlock()
+			return
+		case b.tr == nil:
+			if !b.search(m, err) {
+				b.put(queued{m, err})
+			}
+		case bad != nil:
+			b.tell(bad)
+		case m.Kind == jsonrpc.Response && b.own(m.ID): // a late answer, from before the era was known
+		default:
+			b.tr.fromServer(m)
+		}
+		for len(b.in) >= maxQueue {
+			less := b.inLess
+			b.mu.Unlock()
+			<-less
+			b.mu.Lock()
+		}
+		b.mu.Unlock()
+	}
+}
+
+// tell passes on that a message could not be read, under the ids that the client knows.
+func (b *Bridge) tell(bad *jsonrpc.BadMessage) {
+	if !bad.Request {
+		copied := *bad
+		copied.IDs = nil
+		for _, id := range bad.IDs {
+			if id = b.tr.clientID(id); !id.IsZero() {
+				copied.IDs = append(copied.IDs, id)
+			}
+		}
+		bad = &copied
+	}
+	b.put(queued{err: bad})
+}
+
+// end notes that the server has ended. The caller holds mu.
+func (b *Bridge) end(err error) {
+	b.ended = err
+	b.stopTimer()
+	if b.tr != nil {
+		b.tr.end()
+	}
+	if b.phase != last {
+		b.phase = last
+		close(b.settled)
+	}
+	poke(b.outMore)
+	close(b.outLess)
+	b.outLess = make(chan struct{})
+	if b.listening {
+		b.put(queued{err: err})
+	}
+}
+
+// write is the goroutine that writes to the server.
+func (b *Bridge) write() {
+	for {
+		b.mu.Lock()
+		if b.ended != nil {
+			b.mu.Unlock()
+			return
+		}
+		if len(b.out) == 0 {
+			b.mu.Unlock()
+			<-b.outMore
+			continue
+		}
+		q := b.out[0]
+		b.out[0] = queued{}
+		b.out = b.out[1:]
+		close(b.outLess)
+		b.outLess = make(chan struct{})
+		b.mu.Unlock()
+		if b.inner.Write(context.Background(), q.m) != nil && q.m.Kind == jsonrpc.Request {
+			b.unsent(q.m.ID)
+		}
+	}
+}
+
+// unsent answers a request that the transport did not take. One that ended says so itself.
+func (b *Bridge) unsent(id jsonrpc.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	answer := failure(id, jsonrpc.CodeInternal, "the server takes no more requests")
+	switch {
+	case b.ended != nil:
+	case b.tr != nil:
+		b.tr.fromServer(answer)
+	case b.listening && !b.search(answer, nil):
+		b.put(queued{m: answer})
+	}
+}
+
+// Close closes the server's transport.
+func (b *Bridge) Close() error { return b.inner.Close() }

@@ -1,0 +1,247 @@
+package era
+
+import (
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// open takes a call that may need input. Questions that the server asked outside any call come first: a server that learns the
+// roots when it starts should know them before it works.
+func (t *toLegacy) open(m jsonrpc.Message) {
+	c := t.newCall(m)
+	var kept []*wanted
+	for _, w := range t.orphans {
+		if takes(c.caps, w.method, w.params) {
+			w.call = c
+			c.waiting = append(c.waiting, w)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	t.orphans = kept
+	if len(c.waiting) > 0 {
+		t.suspend(c)
+		return
+	}
+	t.send(c)
+}
+
+// want takes a question of the server.
+func (t *toLegacy) want(m jsonrpc.Message) {
+	refuse := func(code int, why string) { t.b.toServer(failure(m.ID, code, why)) }
+	key := m.ID.Key()
+	switch {
+	case m.Method == "ping":
+		t.b.toServer(result(m.ID, strictjson.Object()))
+		return
+	case !inputs(m.Method):
+		refuse(jsonrpc.CodeMethodNotFound, "the client speaks MCP "+Modern+", which has no such request")
+		return
+	case t.wanted[key] != nil:
+		refuse(jsonrpc.CodeInvalidRequest, "a request with this id is still open")
+		return
+	case len(t.wanted) >= maxWanted:
+		refuse(jsonrpc.CodeInternal, "too many requests are open")
+		return
+	}
+	c := t.occasion(m.On)
+	if c != nil && !asks(c.method) {
+		c = nil
+	}
+	caps := t.caps
+	if c != nil {
+		caps = c.caps
+	}
+	if !takes(caps, m.Method, m.Params) {
+		refuse(jsonrpc.CodeMethodNotFound, "the client does not take this request")
+		return
+	}
+	w := &wanted{id: m.ID, call: c, method: m.Method, params: modernQuestion(m.Method, m.Params)}
+	switch {
+	case c == nil:
+		t.wanted[key] = w
+		t.orphans = append(t.orphans, w)
+	case c.rounds >= maxRounds:
+		refuse(jsonrpc.CodeInternal, "the call has come back for input too often")
+	case !c.id.IsZero() && len(t.suspended) >= maxSuspended:
+		refuse(jsonrpc.CodeInternal, "too many calls wait for input")
+	default:
+		t.wanted[key] = w
+		c.waiting = append(c.waiting, w)
+		if !c.id.IsZero() {
+			t.suspend(c)
+		}
+	}
+}
+
+// withdraw takes back a question that the server gave up. What the client was asked already it is asked; its answer goes nowhere.
+func (t *toLegacy) withdraw(id jsonrpc.ID) {
+	w := t.wanted[id.Key()]
+	if w == nil {
+		return
+	}
+	delete(t.wanted, id.Key())
+	list := &t.orphans
+	if w.call != nil {
+		list = &w.call.waiting
+	}
+	*list = slices.DeleteFunc(*list, func(other *wanted) bool { return other == w })
+}
+
+// modernQuestion takes what only the older era has out of a question.
+func modernQuestion(method string, params strictjson.Value) strictjson.Value {
+	params = params.Without("task")
+	if method == "elicitation/create" {
+		params = params.Without("elicitationId")
+	}
+	if meta := params.Get("_meta"); !absent(meta.Get("progressToken")) { // nothing can be told of its progress
+		if meta = meta.Without("progressToken"); meta.Len() == 0 {
+			meta = strictjson.Value{}
+		}
+		params = params.With("_meta", meta)
+	}
+	return params
+}
+
+// occasion finds the call that a message of the server belongs to: the one on whose stream it came; where that is not told, the
+// one that was sent last, of those that the client waits for if there is one.
+func (t *toLegacy) occasion(on jsonrpc.ID) *call {
+	if c := t.calls[on.Key()]; c != nil {
+		return c
+	}
+	var last *call
+	for _, c := range t.calls {
+		if !asks(c.method) {
+			continue
+		}
+		if last == nil || last.id.IsZero() && !c.id.IsZero() || last.id.IsZero() == c.id.IsZero() && c.number > last.number {
+			last = c
+		}
+	}
+	return last
+}
+
+// suspend answers the client that its call needs input. The call stays open at the server.
+func (t *toLegacy) suspend(c *call) {
+	if len(t.suspended) >= maxSuspended { // which want has looked at, but for the questions of no call
+		t.drop(c)
+		t.b.toClient(failure(c.id, jsonrpc.CodeInternal, "too many calls wait for input"))
+		return
+	}
+	c.rounds++
+	c.digest = asked(c.method, c.params)
+	c.state = rand.Text() + rand.Text()
+	c.shown = map[string]*wanted{}
+	var questions []strictjson.Member
+	for _, w := range c.waiting {
+		c.keys++
+		w.asked++
+		key := "input-" + strconv.Itoa(c.keys)
+		c.shown[key] = w
+		questions = append(questions, member(key, strictjson.Object(member("method", str(w.method)), member("params", w.params))))
+	}
+	c.waiting = nil
+	t.suspended[c.state] = c
+	t.b.toClient(result(c.id, strictjson.Object(
+		member("resultType", str("input_required")),
+		member("inputRequests", strictjson.Object(questions...)),
+		member("requestState", str(c.state)))))
+	delete(t.byClient, c.id.Key())
+	c.id = jsonrpc.ID{}
+	state := c.state
+	c.timer = time.AfterFunc(suspendFor, func() {
+		t.b.mu.Lock()
+		defer t.b.mu.Unlock()
+		if t.suspended[state] == c {
+			t.expire(c, "the client did not come back with the input")
+		}
+	})
+}
+
+// expire gives up a call whose client was asked for input.
+func (t *toLegacy) expire(c *call, why string) {
+	t.drop(c)
+	if c.sent && c.held == nil && !c.again {
+		t.b.toServer(cancelled(c.server, why))
+	}
+}
+
+// resume goes on with a call whose client comes back with input.
+func (t *toLegacy) resume(m jsonrpc.Message) {
+	c := t.suspended[m.Params.Get("requestState").Str()]
+	if c == nil || c.digest != asked(m.Method, m.Params) {
+		t.b.toClient(failure(m.ID, jsonrpc.CodeInvalidParams, "there is no such call that waits for input: its requestState was used, has expired, or belongs to another call; make the call anew"))
+		return
+	}
+	delete(t.suspended, c.state)
+	c.timer.Stop()
+	c.id, c.params = m.ID, m.Params
+	c.wants(m.Params.Get("_meta"), t.caps)
+	t.byClient[m.ID.Key()] = c
+	responses := m.Params.Get("inputResponses")
+	declined := false
+	for key, w := range c.shown {
+		answer := responses.Get(key)
+		switch {
+		case answer.Kind() == strictjson.KindObject && w.id.IsZero():
+			declined = declined || answer.Get("action").Str() != "accept"
+		case answer.Kind() == strictjson.KindObject:
+			if t.wanted[w.id.Key()] == w {
+				delete(t.wanted, w.id.Key())
+				t.b.toServer(result(w.id, answer))
+			}
+		case w.asked < 2 && c.rounds < maxRounds: // it may have been forgotten
+			c.waiting = append(c.waiting, w)
+		case w.id.IsZero():
+			declined = true
+		default:
+			t.refuse(w, "the client gave no answer")
+		}
+	}
+	c.shown = nil
+	switch {
+	case declined:
+		t.drop(c)
+		t.b.toClient(failure(m.ID, jsonrpc.CodeInternal, "the call needs the user to open an address, and the user did not"))
+	case len(c.waiting) > 0:
+		t.suspend(c)
+	case c.held != nil:
+		t.drop(c)
+		t.deliver(c, *c.held)
+	case !c.sent || c.again:
+		c.again = false
+		c.server = m.ID
+		t.send(c)
+	}
+}
+
+var openAddress = strictjson.Object(member("mode", str("url")))
+
+// addresses turns the error that says "the user must open these addresses first" into questions. The client's retry sends the call anew.
+func (t *toLegacy) addresses(c *call, e strictjson.Value) bool {
+	list := e.Get("data").Get("elicitations")
+	if list.Len() == 0 || list.Len() > maxWanted || c.rounds >= maxRounds || !takes(c.caps, "elicitation/create", openAddress) {
+		return false
+	}
+	for _, w := range c.waiting { // the server waits for none of these any more
+		delete(t.wanted, w.id.Key())
+	}
+	for _, w := range c.shown {
+		delete(t.wanted, w.id.Key())
+	}
+	c.waiting = nil
+	for _, params := range list.Elems() {
+		c.waiting = append(c.waiting, &wanted{method: "elicitation/create", params: modernQuestion("elicitation/create", params).With("mode", str("url"))})
+	}
+	delete(t.calls, c.server.Key())
+	c.again = true
+	if !c.id.IsZero() {
+		t.suspend(c)
+	}
+	return true
+}

@@ -1,0 +1,353 @@
+package era
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Bounds towards an older server.
+const (
+	maxSuspended = 64               // calls whose client was asked for input and has not come back
+	suspendFor   = 10 * time.Minute // … and how long it may take
+	maxWanted    = 64               // questions of the server that are open
+	maxRounds    = 16               // how often one call may come back for input
+	maxOwn       = 4096             // the bridge's own questions that the server has not answered
+	maxHeld      = 64 << 20         // bytes of answers to calls whose client has not come back
+)
+
+// toLegacy stands for a modern server in front of one that knows only initialize.
+type toLegacy struct {
+	b     *Bridge
+	hello strictjson.Value // the server's answer to initialize
+	caps  strictjson.Value // of the client, as the server was told
+	level int              // what the server was told to log from; -1 = nothing
+	count int              // calls so far
+
+	calls     map[string]*call   // open at the server, by its id there
+	byClient  map[string]*call   // those that the client waits for, by its id
+	suspended map[string]*call   // those that it was asked for input to, by their state
+	orphans   []*wanted          // questions that belong to no call: the next one takes them along
+	wanted    map[string]*wanted // every open question, by the server's id
+	own       map[string]func(jsonrpc.Message)
+	listens   map[string]*listen // by the client's id
+	heldBytes int
+}
+
+// call is a request of the client.
+type call struct {
+	id     jsonrpc.ID // what the client waits under; zero while it has been asked for input
+	server jsonrpc.ID // its id at the server
+	sent   bool
+	number int // of the bridge's calls
+	method string
+	params strictjson.Value
+	caps   strictjson.Value
+	level  int // what it wants logged; -1 = nothing
+
+	// Of a call that needs input.
+	digest  [sha256.Size]byte // what it asks for: a retry must ask for the same
+	state   string
+	timer   *time.Timer
+	rounds  int
+	keys    int
+	waiting []*wanted          // questions for the next round
+	shown   map[string]*wanted // those of this round, by their key
+	again   bool               // the server gave the call up until the questions are answered: it is sent anew
+	held    *jsonrpc.Message   // its answer, which came before the client did
+}
+
+// wanted is a question of the server.
+type wanted struct {
+	id     jsonrpc.ID // zero: the server does not wait for the answer itself
+	call   *call      // that it belongs to; nil = none yet
+	method string
+	params strictjson.Value
+	asked  int
+}
+
+func newToLegacy(b *Bridge, hello strictjson.Value) *toLegacy {
+	return &toLegacy{
+		b: b, hello: hello, caps: withoutTasks(b.hello.Get("_meta").Get(metaCapabilities)), level: -1,
+		calls: map[string]*call{}, byClient: map[string]*call{}, suspended: map[string]*call{}, wanted: map[string]*wanted{},
+		own: map[string]func(jsonrpc.Message){}, listens: map[string]*listen{},
+	}
+}
+
+func (t *toLegacy) clientID(id jsonrpc.ID) jsonrpc.ID {
+	if answered := t.own[id.Key()]; answered != nil {
+		delete(t.own, id.Key())
+		answered(failure(id, jsonrpc.CodeInternal, "unreadable"))
+		return jsonrpc.ID{}
+	}
+	c := t.calls[id.Key()]
+	if c == nil {
+		return id
+	}
+	t.drop(c)
+	return c.id
+}
+
+func (t *toLegacy) end() {
+	for _, c := range t.suspended {
+		c.timer.Stop()
+	}
+}
+
+func (t *toLegacy) fromClient(m jsonrpc.Message) {
+	switch m.Kind {
+	case jsonrpc.Response: // to a question that came before the era was known
+		t.b.toServer(m)
+		return
+	case jsonrpc.Notification:
+		if m.Method == "notifications/cancelled" {
+			t.cancel(m)
+		}
+		return
+	}
+	if m.Method == "initialize" { // the client prefers the other era after all
+		t.revert(m)
+		return
+	}
+	if v := m.Params.Get("_meta").Get(metaVersion); !absent(v) && v.Str() != Modern {
+		t.b.toClient(unsupported(m.ID, v))
+		return
+	}
+	switch {
+	case m.Method == "server/discover":
+		t.b.toClient(result(m.ID, t.discovery()))
+	case m.Method == "subscriptions/listen":
+		t.listen(m)
+	case asks(m.Method) && !absent(m.Params.Get("requestState")):
+		t.resume(m)
+	case asks(m.Method):
+		t.open(m)
+	case translated(m.Method):
+		t.send(t.newCall(m))
+	default:
+		t.b.toClient(failure(m.ID, jsonrpc.CodeMethodNotFound, m.Method+" is not translated: the server speaks MCP "+t.hello.Get("protocolVersion").Str()+", its client "+Modern))
+	}
+}
+
+func translated(method string) bool {
+	switch method {
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete":
+		return true
+	}
+	return false
+}
+
+// revert answers a client that initializes after all: from there on nothing is translated.
+func (t *toLegacy) revert(m jsonrpc.Message) {
+	for _, c := range t.suspended {
+		t.expire(c, "the client began anew")
+	}
+	for _, l := range t.listens {
+		t.unlisten(l)
+	}
+	t.b.toClient(result(m.ID, t.hello))
+	t.b.tr = &reverted{b: t.b, ids: t}
+}
+
+// discovery is the answer to server/discover.
+func (t *toLegacy) discovery() strictjson.Value {
+	meta := strictjson.Object(member(metaServer, t.hello.Get("serverInfo")))
+	return strictjson.Object(
+		member("resultType", str("complete")),
+		member("supportedVersions", strictjson.Array(str(Modern))),
+		member("capabilities", withoutTasks(t.hello.Get("capabilities"))),
+		member("instructions", t.hello.Get("instructions")),
+		member("_meta", meta),
+		member("ttlMs", strictjson.Number("0")),
+		member("cacheScope", str("private")))
+}
+
+func (t *toLegacy) newCall(m jsonrpc.Message) *call {
+	t.count++
+	c := &call{id: m.ID, server: m.ID, number: t.count, method: m.Method, params: m.Params}
+	c.wants(m.Params.Get("_meta"), t.caps)
+	t.byClient[m.ID.Key()] = c
+	return c
+}
+
+// wants notes what a request says of its client.
+func (c *call) wants(meta, otherwise strictjson.Value) {
+	c.caps, c.level = meta.Get(metaCapabilities), level(meta.Get(metaLevel))
+	if absent(c.caps) {
+		c.caps = otherwise
+	}
+}
+
+// send sends a call to the server.
+func (t *toLegacy) send(c *call) {
+	t.loud(c)
+	c.sent = true
+	t.calls[c.server.Key()] = c
+	params := withoutMeta(c.params).Without("inputResponses", "requestState", "task")
+	if meta := params.Get("_meta"); !absent(meta.Get("progressToken")) { // it is the id on both sides
+		params = params.With("_meta", meta.With("progressToken", c.server.Value()))
+	}
+	t.b.toServer(request(c.server, c.method, params))
+}
+
+// loud has the server log what a call wants to hear of: it knows one level, for all calls together.
+func (t *toLegacy) loud(c *call) {
+	if c.level < 0 || absent(t.hello.Get("capabilities").Get("logging")) {
+		return
+	}
+	want := c.level
+	for _, other := range t.byClient {
+		if other.level >= 0 {
+			want = min(want, other.level)
+		}
+	}
+	if want == t.level {
+		return
+	}
+	t.level = want
+	t.ask("logging/setLevel", strictjson.Object(member("level", str(levels[want]))), func(jsonrpc.Message) {})
+}
+
+// ask asks the server something for the bridge itself.
+func (t *toLegacy) ask(method string, params strictjson.Value, answered func(jsonrpc.Message)) {
+	id := jsonrpc.RandomID()
+	if len(t.own) >= maxOwn {
+		answered(failure(id, jsonrpc.CodeInternal, "the server answers nothing"))
+		return
+	}
+	t.own[id.Key()] = answered
+	t.b.toServer(request(id, method, params))
+}
+
+// cancel gives up what the client gives up.
+func (t *toLegacy) cancel(m jsonrpc.Message) {
+	id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
+	if l := t.listens[id.Key()]; l != nil {
+		t.unlisten(l)
+		return
+	}
+	c := t.byClient[id.Key()]
+	if c == nil {
+		return
+	}
+	t.drop(c)
+	if c.sent {
+		t.b.toServer(notification(m.Method, withoutMeta(m.Params).With("requestId", c.server.Value())))
+	}
+}
+
+// drop forgets a call, and answers the questions that belong to it.
+func (t *toLegacy) drop(c *call) {
+	delete(t.byClient, c.id.Key())
+	delete(t.calls, c.server.Key())
+	delete(t.suspended, c.state)
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.held != nil {
+		t.heldBytes -= size(*c.held)
+	}
+	for _, w := range c.waiting {
+		t.refuse(w, "the call that needed this has ended")
+	}
+	for _, w := range c.shown {
+		t.refuse(w, "the call that needed this has ended")
+	}
+	c.waiting, c.shown = nil, nil
+}
+
+func (t *toLegacy) refuse(w *wanted, why string) {
+	if t.wanted[w.id.Key()] == w {
+		delete(t.wanted, w.id.Key())
+		t.b.toServer(failure(w.id, jsonrpc.CodeInternal, why))
+	}
+}
+
+func size(m jsonrpc.Message) int { return m.Result.Size() + m.Error.Size() }
+
+// fromServer takes what the server says.
+func (t *toLegacy) fromServer(m jsonrpc.Message) {
+	switch m.Kind {
+	case jsonrpc.Request:
+		t.want(m)
+	case jsonrpc.Notification:
+		t.news(m)
+	default:
+		key := m.ID.Key()
+		if answered := t.own[key]; answered != nil {
+			delete(t.own, key)
+			answered(m)
+		} else if c := t.calls[key]; c != nil {
+			t.answered(c, m)
+		} else {
+			t.b.toClient(m) // nobody waits for it, and it is counted there
+		}
+	}
+}
+
+// answered takes the answer to a call.
+func (t *toLegacy) answered(c *call, m jsonrpc.Message) {
+	switch code, _ := jsonrpc.ErrorCode(m.Error); {
+	case code == codeOpenAddress && asks(c.method) && t.addresses(c, m.Error):
+	case code == codeOpenAddress && !takes(c.caps, "elicitation/create", openAddress) && !c.id.IsZero():
+		t.drop(c)
+		t.b.toClient(jsonrpc.Message{Kind: jsonrpc.Response, ID: c.id, Error: jsonrpc.NewError(codeCapability, "the user must open an address first", strictjson.Object(
+			member("requiredCapabilities", strictjson.Object(member("elicitation", strictjson.Object(member("url", strictjson.Object())))))))})
+	case c.id.IsZero():
+		if t.heldBytes+size(m) > maxHeld {
+			m = failure(m.ID, jsonrpc.CodeInternal, "the answer came before the input it asked for, and was too large to keep")
+		}
+		delete(t.calls, c.server.Key())
+		t.heldBytes += size(m)
+		c.held = &m
+	default:
+		t.drop(c)
+		t.deliver(c, m)
+	}
+}
+
+// deliver answers the client.
+func (t *toLegacy) deliver(c *call, m jsonrpc.Message) {
+	m.ID = c.id
+	if absent(m.Error) {
+		m.Result = modernResult(c.method, m.Result)
+	} else {
+		m.Error = modernError(m.Error)
+	}
+	t.b.toClient(m)
+}
+
+// modernResult gives a result the members that every modern one has. What a server of the other era cannot mean by such a name is
+// not taken for it.
+func modernResult(method string, v strictjson.Value) strictjson.Value {
+	if v.Kind() != strictjson.KindObject {
+		return v
+	}
+	v = v.Without("inputRequests", "requestState").With("resultType", str("complete"))
+	switch method {
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read":
+		v = v.With("ttlMs", strictjson.Number("0")).With("cacheScope", str("private"))
+	}
+	return v
+}
+
+func modernError(v strictjson.Value) strictjson.Value {
+	code := jsonrpc.CodeInternal
+	switch was, _ := jsonrpc.ErrorCode(v); was {
+	case codeNoResource:
+		code = jsonrpc.CodeInvalidParams
+	case codeHeaders, codeCapability, codeVersion, codeOpenAddress: // which mean something else to a modern client, or nothing
+	default:
+		return v
+	}
+	return jsonrpc.NewError(code, v.Get("message").Str(), v.Get("data"))
+}
+
+// asked is a digest of what a call asks for.
+func asked(method string, params strictjson.Value) [sha256.Size]byte {
+	data, _ := json.Marshal([]any{method, params.Without("_meta", "inputResponses", "requestState").Any()}) // names in order
+	return sha256.Sum256(data)
+}

@@ -1,0 +1,276 @@
+package era
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Bounds towards a newer server.
+const (
+	maxInputs = 16              // questions in one "input_required"
+	busyWait  = time.Second     // before a retry that a server asks for without a question; twice as long each time
+	maxBusy   = 5               // such retries of one call
+	maxReopen = 8               // subscriptions in a row that ended at once
+	reopenMin = time.Second     // between two of them, twice as long each time
+	reopenMax = 5 * time.Minute // …
+)
+
+// toModern stands for a server that knows initialize in front of one that does not.
+type toModern struct {
+	b       *Bridge
+	found   strictjson.Value // the server's answer to server/discover
+	meta    strictjson.Value // what each request carries
+	level   strictjson.Value // what the client wants logged; absent = nothing
+	version string           // what the client was told
+
+	calls    map[string]*round // by their id at the server
+	byClient map[string]*round // by the client's
+	asked    map[string]*round // that wait for an answer of the client, by the id of the question
+	feed
+}
+
+// round is a request of the client, which may be sent more than once.
+type round struct {
+	id, server jsonrpc.ID
+	method     string
+	params     strictjson.Value // as it goes to the server, without the input
+	extra      []strictjson.Member
+	rounds     int
+	busy       int
+	timer      *time.Timer
+
+	questions map[string]question // that the client has not answered, by their id
+	state     strictjson.Value
+	inputs    []strictjson.Member
+}
+
+// question is one input that the client was asked for.
+type question struct {
+	id  jsonrpc.ID
+	key string
+}
+
+func newToModern(b *Bridge, found strictjson.Value) *toModern {
+	version := b.hello.Get("protocolVersion").Str()
+	if !slices.Contains(legacy, version) {
+		version = legacy[0]
+	}
+	t := &toModern{b: b, found: found, meta: modernMeta(b.hello), version: version,
+		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}}
+	t.feed.uris = map[string]bool{}
+	return t
+}
+
+// modernMeta is what a modern request says of its client, from what the client said when it initialized.
+func modernMeta(hello strictjson.Value) strictjson.Value {
+	caps := withoutTasks(hello.Get("capabilities"))
+	if roots := caps.Get("roots"); roots.Kind() == strictjson.KindObject {
+		caps = caps.With("roots", roots.Without("listChanged"))
+	}
+	return strictjson.Object(member(metaVersion, str(Modern)), member(metaClient, hello.Get("clientInfo")), member(metaCapabilities, caps))
+}
+
+func (t *toModern) clientID(id jsonrpc.ID) jsonrpc.ID {
+	if r := t.calls[id.Key()]; r != nil {
+		t.drop(r)
+		return r.id
+	}
+	if t.ended(failure(id, jsonrpc.CodeInternal, "unreadable")) {
+		return jsonrpc.ID{}
+	}
+	return id
+}
+
+func (t *toModern) end() {
+	for _, r := range t.byClient {
+		r.stop()
+	}
+	t.feed.stop()
+}
+
+func (r *round) stop() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+func (t *toModern) fromClient(m jsonrpc.Message) {
+	switch m.Kind {
+	case jsonrpc.Response:
+		t.input(m)
+		return
+	case jsonrpc.Notification:
+		switch m.Method {
+		case "notifications/initialized":
+			t.follow()
+		case "notifications/cancelled":
+			id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
+			if r := t.byClient[id.Key()]; r != nil {
+				t.drop(r)
+				t.b.toServer(notification(m.Method, m.Params.With("requestId", r.server.Value())))
+			}
+		}
+		return
+	}
+	ok := result(m.ID, strictjson.Object())
+	switch m.Method {
+	case "initialize":
+		t.b.toClient(result(m.ID, t.greeting()))
+	case "ping":
+		t.b.toClient(ok)
+	case "logging/setLevel":
+		switch {
+		case absent(t.found.Get("capabilities").Get("logging")):
+			t.refuse(m, jsonrpc.CodeMethodNotFound, "the server has no logging")
+		case level(m.Params.Get("level")) < 0:
+			t.refuse(m, jsonrpc.CodeInvalidParams, "there is no such level")
+		default:
+			t.level = m.Params.Get("level")
+			t.b.toClient(ok)
+		}
+	case "resources/subscribe":
+		t.subscribe(m)
+	case "resources/unsubscribe":
+		if uri := m.Params.Get("uri").Str(); t.uris[uri] {
+			delete(t.uris, uri)
+			t.follow()
+		}
+		t.b.toClient(ok)
+	default:
+		if !asks(m.Method) && !translated(m.Method) {
+			t.refuse(m, jsonrpc.CodeMethodNotFound, m.Method+" is not translated: the server speaks MCP "+Modern+", its client "+t.version)
+			return
+		}
+		r := &round{id: m.ID, method: m.Method, params: t.modern(m.Params), extra: m.Extra}
+		t.byClient[m.ID.Key()] = r
+		t.send(r, m.ID, r.params)
+	}
+}
+
+func (t *toModern) refuse(m jsonrpc.Message, code int, why string) {
+	t.b.toClient(failure(m.ID, code, why))
+}
+
+// modern gives a request's params what every modern one has.
+func (t *toModern) modern(params strictjson.Value) strictjson.Value {
+	meta := params.Get("_meta")
+	for name, v := range t.meta.Members() {
+		if absent(meta.Get(name)) {
+			meta = meta.With(name, v)
+		}
+	}
+	if !absent(t.level) {
+		meta = meta.With(metaLevel, t.level)
+	}
+	return params.Without("task").With("_meta", meta)
+}
+
+func (t *toModern) send(r *round, id jsonrpc.ID, params strictjson.Value) {
+	delete(t.calls, r.server.Key())
+	r.server = id
+	t.calls[id.Key()] = r
+	t.b.toServer(jsonrpc.Message{Kind: jsonrpc.Request, ID: id, Method: r.method, Params: params, Extra: r.extra})
+}
+
+// greeting is the answer to initialize.
+func (t *toModern) greeting() strictjson.Value {
+	info := t.found.Get("_meta").Get(metaServer)
+	if absent(info) {
+		info = t.found.Get("serverInfo") // early servers
+	}
+	if info.Kind() != strictjson.KindObject {
+		info = strictjson.Object(member("name", str("unnamed")), member("version", str("0")))
+	}
+	return strictjson.Object(
+		member("protocolVersion", str(t.version)),
+		member("capabilities", withoutTasks(t.found.Get("capabilities"))),
+		member("serverInfo", info),
+		member("instructions", t.found.Get("instructions")))
+}
+
+// drop forgets a call, and takes back what the client was asked for it.
+func (t *toModern) drop(r *round) {
+	r.stop()
+	delete(t.byClient, r.id.Key())
+	delete(t.calls, r.server.Key())
+	for key, q := range r.questions {
+		delete(t.asked, key)
+		t.b.toClient(cancelled(q.id, "the call that needed this has ended"))
+	}
+	r.questions = nil
+}
+
+// fail answers a call that cannot go on.
+func (t *toModern) fail(r *round, why string) {
+	t.drop(r)
+	t.b.toClient(failure(r.id, jsonrpc.CodeInternal, why))
+}
+
+func (t *toModern) fromServer(m jsonrpc.Message) {
+	switch m.Kind {
+	case jsonrpc.Request:
+		t.b.toServer(failure(m.ID, jsonrpc.CodeMethodNotFound, "MCP "+Modern+" has no requests of a server"))
+	case jsonrpc.Notification:
+		t.news(m)
+	default:
+		if t.ended(m) {
+			return
+		}
+		r := t.calls[m.ID.Key()]
+		if r == nil {
+			t.b.toClient(m) // nobody waits for it, and it is counted there
+			return
+		}
+		t.answered(r, m)
+	}
+}
+
+func (t *toModern) answered(r *round, m jsonrpc.Message) {
+	switch kind := m.Result.Get("resultType").Str(); {
+	case kind == "input_required" && asks(r.method):
+		t.ask(r, m.Result)
+		return
+	case kind != "" && kind != "complete":
+		t.fail(r, "the server answered with a kind of result that is not translated")
+		return
+	}
+	t.drop(r)
+	m.ID = r.id
+	if absent(m.Error) {
+		m.Result = legacyResult(m.Result)
+	} else {
+		m.Error = legacyError(r.method, m.Error)
+	}
+	t.b.toClient(m)
+}
+
+// legacyResult takes out what only modern results have.
+func legacyResult(v strictjson.Value) strictjson.Value {
+	if v.Kind() != strictjson.KindObject {
+		return v
+	}
+	v = v.Without("resultType", "ttlMs", "cacheScope")
+	if meta := v.Get("_meta"); !absent(meta.Get(metaServer)) {
+		if meta = meta.Without(metaServer); meta.Len() == 0 {
+			meta = strictjson.Value{}
+		}
+		v = v.With("_meta", meta)
+	}
+	return v
+}
+
+func legacyError(method string, v strictjson.Value) strictjson.Value {
+	code, _ := jsonrpc.ErrorCode(v)
+	switch {
+	case code == jsonrpc.CodeInvalidParams && method == "resources/read" && !absent(v.Get("data").Get("uri")):
+		code = codeNoResource
+	case code == codeHeaders || code == codeCapability || code == codeVersion:
+		code = jsonrpc.CodeInternal
+	default:
+		return v
+	}
+	return jsonrpc.NewError(code, v.Get("message").Str(), v.Get("data"))
+}

@@ -1,0 +1,180 @@
+package era
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// Modern is the version without initialize that is translated.
+const Modern = "2026-07-28"
+
+// legacy are the versions with initialize, the newest first.
+var legacy = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+const (
+	metaPrefix       = "io.modelcontextprotocol/"
+	metaVersion      = metaPrefix + "protocolVersion"
+	metaClient       = metaPrefix + "clientInfo"
+	metaCapabilities = metaPrefix + "clientCapabilities"
+	metaLevel        = metaPrefix + "logLevel"
+	metaServer       = metaPrefix + "serverInfo"
+	metaSubscription = metaPrefix + "subscriptionId"
+
+	tasksExtension = metaPrefix + "tasks"
+)
+
+// Codes of errors that one era has.
+const (
+	codeNoResource  = -32002 // legacy; modern: invalid params
+	codeOpenAddress = -32042 // legacy: the user must open an address first; modern: input_required
+	codeHeaders     = -32020 // modern, as the next two
+	codeCapability  = -32021
+	codeVersion     = -32022
+)
+
+// levels of logging, the most talkative first.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// level gives the place of a name among the levels, -1 for none.
+func level(v strictjson.Value) int { return slices.Index(levels, v.Str()) }
+
+// asks are the requests that may need input of the client on the way.
+func asks(method string) bool {
+	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
+}
+
+// inputs are what a server may ask of a client.
+func inputs(method string) bool {
+	return method == "sampling/createMessage" || method == "elicitation/create" || method == "roots/list"
+}
+
+func member(name string, v strictjson.Value) strictjson.Member {
+	return strictjson.Member{Name: name, Value: v}
+}
+
+var str = strictjson.String
+
+// names lists a set in order.
+func names(set map[string]bool) strictjson.Value {
+	var list []strictjson.Value
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		list = append(list, str(name))
+	}
+	return strictjson.Array(list...)
+}
+
+func absent(v strictjson.Value) bool { return v.Kind() == strictjson.KindAbsent }
+
+func request(id jsonrpc.ID, method string, params strictjson.Value) jsonrpc.Message {
+	return jsonrpc.Message{Kind: jsonrpc.Request, ID: id, Method: method, Params: params}
+}
+
+func notification(method string, params strictjson.Value) jsonrpc.Message {
+	return jsonrpc.Message{Kind: jsonrpc.Notification, Method: method, Params: params}
+}
+
+func result(id jsonrpc.ID, v strictjson.Value) jsonrpc.Message {
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Result: v}
+}
+
+func failure(id jsonrpc.ID, code int, text string) jsonrpc.Message {
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(code, text, strictjson.Value{})}
+}
+
+// unsupported is the modern refusal of a version.
+func unsupported(id jsonrpc.ID, asked strictjson.Value) jsonrpc.Message {
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(codeVersion, "the protocol version is not supported", strictjson.Object(
+		member("supported", strictjson.Array(str(Modern))), member("requested", asked)))}
+}
+
+// cancelled says that a request is given up.
+func cancelled(id jsonrpc.ID, reason string) jsonrpc.Message {
+	return notification("notifications/cancelled", strictjson.Object(member("requestId", id.Value()), member("reason", str(reason))))
+}
+
+// withoutMeta takes what only the modern era has out of a request's params.
+func withoutMeta(params strictjson.Value) strictjson.Value {
+	meta := params.Get("_meta")
+	if meta.Kind() != strictjson.KindObject {
+		return params
+	}
+	var own []string
+	for name := range meta.Members() {
+		if strings.HasPrefix(name, metaPrefix) {
+			own = append(own, name)
+		}
+	}
+	if meta = meta.Without(own...); meta.Len() == 0 {
+		meta = strictjson.Value{}
+	}
+	return params.With("_meta", meta)
+}
+
+// withoutTasks takes the tasks of either era out of capabilities.
+func withoutTasks(capabilities strictjson.Value) strictjson.Value {
+	if capabilities.Kind() != strictjson.KindObject {
+		return strictjson.Object()
+	}
+	capabilities = capabilities.Without("tasks")
+	if extensions := capabilities.Get("extensions"); !absent(extensions.Get(tasksExtension)) {
+		capabilities = capabilities.With("extensions", extensions.Without(tasksExtension))
+	}
+	return capabilities
+}
+
+// takes says whether capabilities of a client declare that it answers a request of a server.
+func takes(capabilities strictjson.Value, method string, params strictjson.Value) bool {
+	object := func(v strictjson.Value) bool { return v.Kind() == strictjson.KindObject }
+	switch method {
+	case "sampling/createMessage":
+		sampling := capabilities.Get("sampling")
+		return object(sampling) && (absent(params.Get("tools")) || object(sampling.Get("tools")))
+	case "elicitation/create":
+		e := capabilities.Get("elicitation")
+		if params.Get("mode").Str() == "url" {
+			return object(e.Get("url"))
+		}
+		return object(e) && (e.Len() == 0 || object(e.Get("form")))
+	case "roots/list":
+		return object(capabilities.Get("roots"))
+	}
+	return false
+}
+
+// modernAnswer says whether the answer to server/discover is one of a modern server. Whatever else it is, an answer that succeeds is
+// one, unless it lists only versions of the other era.
+func modernAnswer(m jsonrpc.Message) bool {
+	versions := m.Result.Get("supportedVersions")
+	if !absent(m.Error) {
+		switch code, _ := jsonrpc.ErrorCode(m.Error); code {
+		case codeHeaders, codeCapability:
+			return true
+		case codeVersion:
+			versions = m.Error.Get("data").Get("supported")
+		default:
+			return false
+		}
+	}
+	known := 0
+	for _, v := range versions.Elems() {
+		if !slices.Contains(legacy, v.Str()) {
+			return true
+		}
+		known++
+	}
+	return known == 0 && absent(m.Error)
+}
+
+// speaksModern says whether the answer to server/discover offers the version that is translated.
+func speaksModern(m jsonrpc.Message) bool {
+	for _, v := range m.Result.Get("supportedVersions").Elems() {
+		if v.Str() == Modern {
+			return true
+		}
+	}
+	return false
+}
