@@ -66,6 +66,9 @@ type cursor struct {
 	bad   int  // bytes of the ill-formed sequence at valid; 0 if none was met yet
 	ascii bool // a token may stand there
 
+	retry int // no scan before that place,
+	slow  int // which is that far from where one gave nothing
+
 	next [len(marks)]int // where to go on looking for each of the bytes looked for
 
 	anchor int // plain: which of anchors is looked for
@@ -82,7 +85,22 @@ type cursor struct {
 // what lies between end and the new c.pos.
 func next[S text](content S, c *cursor) (end int, with string) {
 	if c.valid <= c.pos && c.bad == 0 {
-		c.valid, c.bad, c.ascii = wellFormed(content, c.pos, min(c.pos+window, len(content)))
+		to := min(c.pos+window, len(content))
+		if vectors && !c.lookalikes {
+			n, token := scan(content, c)
+			if token {
+				c.pos = n + len(Token)
+				return n, defanged
+			}
+			if n > c.pos {
+				c.pos = n
+				return n, ""
+			}
+			if c.retry > c.pos {
+				to = min(c.retry, to)
+			}
+		}
+		c.valid, c.bad, c.ascii = wellFormed(content, c.pos, to)
 	}
 	var start, stop int
 	var found bool

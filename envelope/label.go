@@ -51,6 +51,13 @@ func isControl(r rune) bool {
 // break the line becomes a numeric reference because a tag is one line.
 func appendValue(dst []byte, s string) []byte {
 	for len(s) > 0 {
+		plain := 0
+		for plain < len(s) && standsInValue(s[plain]) {
+			plain++
+		}
+		if dst, s = append(dst, s[:plain]...), s[plain:]; s == "" {
+			break
+		}
 		r, size := decode(s)
 		switch {
 		case r == '&':
@@ -71,6 +78,11 @@ func appendValue(dst []byte, s string) []byte {
 		s = s[size:]
 	}
 	return dst
+}
+
+// standsInValue reports whether c is ASCII that stands for itself in a value.
+func standsInValue(c byte) bool {
+	return c >= ' ' && c < 0x7F && c != '&' && c != '"' && c != '<' && c != '>'
 }
 
 // appendProvenance appends the provenance as one line, defanged. An empty one, or one that holds an empty line, would move the
