@@ -51,8 +51,8 @@ type entry struct {
 		at            int
 		before, after string
 	}
-	// without gives the edit that takes the member args, or the whole entry, out.
-	withoutArgs, without func() (edit, error)
+	// withoutArgs and without give the edits that take the member args, or the whole entry, out.
+	withoutArgs, without func() ([]edit, error)
 }
 
 func (e *entry) name() string { return e.path[len(e.path)-1] }

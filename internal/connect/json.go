@@ -25,7 +25,7 @@ type jsonMember struct {
 	name, value span
 	key         string
 	trimmed     hujson.ValueTrimmed
-	lead        string // white space and comments before the name
+	lead, after string // white space and comments before the name, and between the value and its comma
 }
 
 func (o *jsonObject) get(key string) (jsonMember, bool) {
@@ -149,6 +149,7 @@ func (f *jsonFile) object(o *hujson.Object, start, end int) (*jsonObject, error)
 			key:     key,
 			trimmed: m.Value.Value,
 			lead:    string(m.Name.BeforeExtra),
+			after:   string(m.Value.AfterExtra),
 		})
 	}
 	return out, nil
@@ -190,7 +191,7 @@ func (f *jsonFile) servers(path []string, in *jsonObject) error {
 		} else if err := f.entry(e, o); err != nil {
 			return err
 		}
-		e.without = func() (edit, error) { return f.remove(holder, i) }
+		e.without = func() ([]edit, error) { return f.remove(holder, i) }
 		f.entries = append(f.entries, e)
 	}
 	return nil
@@ -241,7 +242,7 @@ func (f *jsonFile) entry(e *entry, o *jsonObject) error {
 			if e.args = f.list(m); e.args == nil {
 				e.problem = "its args are no list of texts"
 			}
-			e.withoutArgs = func() (edit, error) { return f.remove(o, i) }
+			e.withoutArgs = func() ([]edit, error) { return f.remove(o, i) }
 		case "env":
 			vars, err := f.member(m)
 			if err != nil {
@@ -289,30 +290,55 @@ func (f *jsonFile) list(m jsonMember) *list {
 	return l
 }
 
-// remove takes the member at i out of o, with the comma that is no longer needed. What connect puts in it puts behind another
-// member, or alone into an empty object, so this gives back what was there; a comment in between is somebody else's.
-func (f *jsonFile) remove(o *jsonObject, i int) (edit, error) {
+// remove takes the member at i out of o, with the comma that is no longer needed. What connect puts in stands behind another
+// member, or alone in an empty object, so this gives back what was there.
+func (f *jsonFile) remove(o *jsonObject, i int) ([]edit, error) {
 	m := o.members[i]
-	gone := span{m.name.start - len(m.lead), m.value.end}
-	switch {
-	case i > 0: // from the end of the one before
-		gone.start = o.members[i-1].value.end
-		if !joint(f.raw(span{gone.start, m.name.start})) {
-			return edit{}, errComment
-		}
-	case len(o.members) > 1: // to the name of the next
-		gone = span{m.name.start, o.members[1].name.start}
-		if !joint(f.raw(span{m.value.end, gone.end})) {
-			return edit{}, errComment
-		}
-	default:
-		if !blank(m.lead) {
-			gone.start = m.name.start
-		}
-		rest := f.raw(span{m.value.end, o.end - 1})
-		if trimmed := strings.TrimLeft(rest, " \t\r\n"); strings.HasPrefix(trimmed, ",") {
-			gone.end += len(rest) - len(trimmed) + 1
-		}
+	own := 0 // bytes behind the member up to and with its comma
+	rest := f.raw(span{m.value.end, o.end - 1})
+	if trimmed := strings.TrimLeft(rest, " \t\r\n"); strings.HasPrefix(trimmed, ",") {
+		own = len(rest) - len(trimmed) + 1
 	}
-	return edit{gone, ""}, nil
+	if i == 0 && len(o.members) > 1 { // to the name of the next
+		gone := span{m.name.start, o.members[1].name.start}
+		if !joint(f.raw(span{m.value.end, gone.end})) {
+			return nil, errComment
+		}
+		return []edit{{gone, ""}}, nil
+	}
+	start := m.name.start - (len(m.lead) - len(strings.TrimRight(m.lead, " \t\r\n")))
+	if i == 0 {
+		return []edit{{span{start, m.value.end + own}, ""}}, nil
+	}
+	before := o.members[i-1].value.end
+	switch {
+	case joint(f.raw(span{before, m.name.start})):
+		return []edit{{span{before, m.value.end}, ""}}, nil
+	case own > 0: // a comment of the one before stands between
+		return []edit{{span{start, m.value.end + own}, ""}}, nil
+	case f.data[before] == ',':
+		return []edit{{span{before, before + 1}, ""}, {span{start, m.value.end}, ""}}, nil
+	}
+	return nil, errComment
+}
+
+// behind is where a further member goes behind the last of o: after a comment that stands on the same line. comma reports
+// whether one stands there already.
+func (f *jsonFile) behind(o *jsonObject) (at int, comma bool) {
+	last := o.members[len(o.members)-1]
+	at = last.value.end
+	if !blank(last.after) {
+		return at, false
+	}
+	rest := f.raw(span{at, o.end - 1})
+	if trimmed := strings.TrimLeft(rest, " \t\r\n"); strings.HasPrefix(trimmed, ",") {
+		comma = true
+		rest = trimmed[1:]
+	}
+	line, _, more := strings.Cut(rest, "\n")
+	line = strings.TrimRight(line, " \t\r")
+	if trimmed := strings.TrimLeft(line, " \t"); more && (strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "/*") && strings.Index(trimmed, "*/") == len(trimmed)-2) {
+		return o.end - 1 - len(rest) + len(line), comma
+	}
+	return at, comma
 }

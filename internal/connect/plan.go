@@ -110,10 +110,11 @@ func Connect(data []byte, opt Options) (Plan, error) {
 }
 
 func (opt Options) check() error {
-	for _, path := range []string{opt.Binary, opt.Config} {
-		if path == "" && path == opt.Config {
-			continue
-		}
+	paths := []string{opt.Binary}
+	if opt.Config != "" {
+		paths = append(paths, opt.Config)
+	}
+	for _, path := range paths {
 		if !filepath.IsAbs(path) || !utf8.ValidString(path) || strings.ContainsAny(path, "$\x00\r\n") {
 			return fmt.Errorf("the path %q cannot stand in a client's file: it must be absolute, one line, and hold no $, which clients take for a variable", path)
 		}
@@ -277,6 +278,9 @@ func (c *change) verify(out []byte) error {
 		}
 		if words == nil {
 			delete(servers, e.name())
+			if root, _ := wanted.tree.(map[string]any); len(servers) == 0 && at(after.tree, c.format.Key) == nil {
+				delete(root, c.format.Key) // the last table of them is gone
+			}
 			continue
 		}
 		one, _ := servers[e.name()].(map[string]any)

@@ -102,9 +102,9 @@ func (c *change) addMember(words []string) ([]byte, error) {
 	l := layoutOf(c.document)
 	if c.holder == nil {
 		value := l.in(1).object(l.in(2).member(entryName, c.value(l.in(2), words)))
-		return apply(c.data, []edit{c.insert(c.root, l, l.in(1).member(c.format.Key, value))})
+		return apply(c.data, c.insert(c.root, l, l.in(1).member(c.format.Key, value)))
 	}
-	return apply(c.data, []edit{c.insert(c.holder, l.in(1), l.in(2).member(entryName, c.value(l.in(2), words)))})
+	return apply(c.data, c.insert(c.holder, l.in(1), l.in(2).member(entryName, c.value(l.in(2), words))))
 }
 
 // start is where the text begins: behind a byte order mark.
@@ -126,21 +126,29 @@ func (c *change) value(l layout, words []string) string {
 }
 
 // insert puts a member at the end of an object.
-func (c *change) insert(o *jsonObject, l layout, member string) edit {
-	if n := len(o.members); n > 0 {
-		at := o.members[n-1].value.end
-		lead := o.members[n-1].lead
-		if !blank(lead) || n == 1 && lead == "" && l.newline == "" {
-			lead = l.in(1).lead()
+func (c *change) insert(o *jsonObject, l layout, member string) []edit {
+	n := len(o.members)
+	if n == 0 {
+		at := o.start + 1
+		text := l.in(1).lead() + member
+		if c.raw(o.inner()) == "" {
+			text += l.lead()
 		}
-		return edit{span{at, at}, "," + lead + member}
+		return []edit{{span{at, at}, text}}
 	}
-	at := o.start + 1
-	text := l.in(1).lead() + member
-	if inner := c.raw(span{at, o.end - 1}); inner == "" {
-		text += l.lead()
+	end := o.members[n-1].value.end
+	lead := o.members[n-1].lead
+	if !blank(lead) || n == 1 && !strings.Contains(lead, "\n") {
+		lead = l.in(1).lead()
 	}
-	return edit{span{at, at}, text}
+	at, comma := (&jsonFile{document: c.document}).behind(o)
+	switch {
+	case at == end: // the comma goes between, and one that stands there stays behind
+		return []edit{{span{at, at}, "," + lead + member}}
+	case comma:
+		return []edit{{span{at, at}, lead + member + ","}}
+	}
+	return []edit{{span{end, end}, ","}, {span{at, at}, lead + member}}
 }
 
 // layout is how a file is indented.

@@ -149,7 +149,7 @@ func (f *tomlFile) entry(name string, value any) *entry {
 		return e
 	}
 	e.at = t.at
-	e.without = func() (edit, error) { return f.withoutTable(t) }
+	e.without = func() ([]edit, error) { return f.withoutTable(t) }
 	table, ok := value.(map[string]any)
 	if !ok {
 		e.problem = "it is no table"
@@ -180,7 +180,7 @@ func (f *tomlFile) entry(name string, value any) *entry {
 					continue
 				}
 				e.args = &list{m.value, m.elems}
-				e.withoutArgs = func() (edit, error) { return f.withoutMember(m) }
+				e.withoutArgs = func() ([]edit, error) { return f.withoutMember(m) }
 				continue
 			case "env_vars": // names of variables that the client passes on, with or without where they come from
 				for _, v := range v {
@@ -227,59 +227,59 @@ func (f *tomlFile) placeArgs(e *entry, m tomlMember) {
 }
 
 // withoutMember takes a member out, with its line or its comma.
-func (f *tomlFile) withoutMember(m tomlMember) (edit, error) {
+func (f *tomlFile) withoutMember(m tomlMember) ([]edit, error) {
 	before := strings.TrimRight(string(f.data[:m.start]), " \t\r\n")
 	after := string(f.data[m.end:])
 	switch {
 	case m.inline && strings.HasSuffix(before, ","):
-		return edit{span{len(before) - 1, m.end}, ""}, nil
+		return []edit{{span{len(before) - 1, m.end}, ""}}, nil
 	case m.inline:
 		rest, comma := strings.CutPrefix(strings.TrimLeft(after, " \t\r\n"), ",")
 		if comma {
 			rest = strings.TrimLeft(rest, " \t\r\n")
 		}
-		return edit{span{m.start, len(f.data) - len(rest)}, ""}, nil
+		return []edit{{span{m.start, len(f.data) - len(rest)}, ""}}, nil
 	}
 	begin := 1 + bytes.LastIndexByte(f.data[:m.start], '\n')
 	end := m.end + endOfLine(f.data[m.end:])
 	if !blank(f.raw(span{begin, m.start})) || !blank(f.raw(span{m.end, end})) {
-		return edit{}, errComment
+		return nil, errComment
 	}
 	if begin > 0 { // the line end before it goes, and the one behind it stays
 		begin -= len(lineEnd(f.data[:begin]))
 	} else {
 		end += len(firstLineEnd(f.data[end:]))
 	}
-	return edit{span{begin, end}, ""}, nil
+	return []edit{{span{begin, end}, ""}}, nil
 }
 
 // withoutTable takes out what connect appends: a header, two lines, and the empty line before.
-func (f *tomlFile) withoutTable(t *tomlTable) (edit, error) {
+func (f *tomlFile) withoutTable(t *tomlTable) ([]edit, error) {
 	if t.header < 0 {
-		return edit{}, errors.New("it has no header of its own")
+		return nil, errors.New("it has no header of its own")
 	}
 	begin := 1 + bytes.LastIndexByte(f.data[:t.header], '\n')
 	headerEnd := t.header + endOfLine(f.data[t.header:])
 	if line := f.raw(span{begin, headerEnd}); !strings.HasSuffix(strings.TrimRight(line, " \t"), "]") {
-		return edit{}, errComment
+		return nil, errComment
 	}
 	members := slices.SortedFunc(maps.Values(t.members), func(a, b tomlMember) int { return cmp.Compare(a.start, b.start) })
 	last := headerEnd
 	for _, m := range members {
 		if m.start < last || !blank(f.raw(span{last, m.start})) {
-			return edit{}, errComment
+			return nil, errComment
 		}
 		last = m.end
 	}
 	end := last + endOfLine(f.data[last:])
 	if !blank(f.raw(span{last, end})) {
-		return edit{}, errComment
+		return nil, errComment
 	}
 	end += len(firstLineEnd(f.data[end:]))
 	if before := f.data[:begin]; bytes.HasSuffix(before, []byte("\n\n")) || bytes.HasSuffix(before, []byte("\n\r\n")) {
 		begin -= len(lineEnd(before))
 	}
-	return edit{span{begin, end}, ""}, nil
+	return []edit{{span{begin, end}, ""}}, nil
 }
 
 // parts are the parts of a name.

@@ -124,7 +124,7 @@ func (c *change) unwrap(e, was *entry, n int, s *Server) {
 			s.Why = err.Error()
 			return
 		}
-		edits = append(edits, without)
+		edits = append(edits, without...)
 		c.noArgs[e] = true
 	default:
 		if !c.joined(elems) {
@@ -170,7 +170,7 @@ func (c *change) removeAdded(e *entry, old *document, s *Server) {
 	}
 	s.State, s.Why, s.Before = Removed, "", e.words()
 	c.want[e], c.before = nil, old
-	c.edits = append(c.edits, without)
+	c.edits = append(c.edits, without...)
 }
 
 // tidy gives what is left when connect's entry is gone the form it had before: the white space of an object that is empty again,
@@ -204,7 +204,7 @@ func tidy(data []byte, format Format, before *document) ([]byte, error) {
 	if err != nil {
 		return data, nil // somebody wrote beside it: an empty object does no harm
 	}
-	if data, err = apply(data, []edit{without}); err != nil {
+	if data, err = apply(data, without); err != nil {
 		return nil, err
 	}
 	if left, err = read(format, data); err != nil {
