@@ -267,7 +267,7 @@ type connectReport struct {
 
 // stateText says what a state means.
 var stateText = map[connect.State]string{
-	connect.Wrapped:  "hearsay mcp stands in front of it",
+	connect.Wrapped:  "goes through hearsay mcp now",
 	connect.Added:    "added",
 	connect.Replaced: "serves another file",
 	connect.Guarded:  "goes through hearsay",
@@ -282,7 +282,11 @@ var stateText = map[connect.State]string{
 // print shows what changes as a diff of words. Those that stay are counted, not shown, since they may hold secrets; values of
 // variables are not even read. What the file says is quoted, so that it cannot steer a terminal.
 func (r connectReport) print(w io.Writer) {
-	fmt.Fprintln(w, showControls(r.File))
+	head := showControls(r.File)
+	if r.Changed && !r.Written {
+		head += ", not written:"
+	}
+	fmt.Fprintln(w, head)
 	if len(r.Servers) == 0 {
 		fmt.Fprintln(w, "  it names no servers")
 	}
@@ -348,7 +352,7 @@ func (o *connectFlags) advise(w io.Writer, t connectTarget, r connectReport) {
 		say("nothing to change")
 	}
 	if r.Changed && !r.Written {
-		say("nothing was written; leave --dry-run away to do it")
+		say("leave --dry-run away to write it")
 	}
 	if r.Written && t.client.After != "" {
 		say("%s", t.client.After)
@@ -372,8 +376,12 @@ func (o *connectFlags) advise(w io.Writer, t connectTarget, r connectReport) {
 		say("servers with an address: name them in a hearsay.yaml as servers: NAME: url:, use -c, and take them out of the client")
 	}
 	if o.config != "" {
-		if n := states[connect.Beside] + states[connect.Remote] + states[connect.Unknown]; n > 0 {
-			say("%s beside it: the client still reaches what is not in %s around its rules", counted(n, "entry"), o.config)
+		switch n := states[connect.Beside] + states[connect.Remote] + states[connect.Unknown]; n {
+		case 0:
+		case 1:
+			say("one other entry stays: the client still reaches its server around the rules of %s", o.config)
+		default:
+			say("%d other entries stay: the client still reaches their servers around the rules of %s", n, o.config)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Command goserver is a server on the Go SDK, which speaks 2026-07-28 and, with -legacy, only what came before: a tool that
-// asks the person, one that changes the list of tools, and one that echoes. With -http it serves streamable HTTP on a free port of
-// loopback and prints its address.
+// asks the person, one that changes the list of tools, one that echoes, and one that tells a variable of its environment. With
+// -http it serves streamable HTTP on a free port of loopback and prints its address.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -47,6 +48,9 @@ func main() {
 	})
 	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Message string }) (*mcp.CallToolResult, any, error) {
 		return text(in.Message), nil, nil
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "env"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Name string }) (*mcp.CallToolResult, any, error) {
+		return text(in.Name + "=" + os.Getenv(in.Name)), nil, nil
 	})
 	if *onHTTP {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
