@@ -41,6 +41,7 @@ var notificationObjects = []object{
 		{"promptsListChanged", check, program, "bool", ""},
 		{"resourcesListChanged", check, program, "bool", ""},
 		{"resourceSubscriptions", check, program, "uris", ""},
+		{"taskIds", check, program, "tasks", "of the tasks extension"},
 	}},
 }
 

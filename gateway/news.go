@@ -16,6 +16,9 @@ func (l *link) notification(m jsonrpc.Message) {
 		l.cancelled(m)
 		return
 	}
+	if m.Method == "notifications/subscriptions/acknowledged" && l.acknowledged(m) {
+		return
+	}
 	about := About{Method: m.Method, Version: s.agreed()}
 	to, allowed := l.addressee(m, &about)
 	if !allowed {
@@ -39,6 +42,7 @@ func (l *link) notification(m jsonrpc.Message) {
 type addressee struct {
 	request jsonrpc.ID                              // the open request of the client, for transports with a stream for each; zero for none
 	mapped  func(strictjson.Value) strictjson.Value // puts the client's own token or id into the params; nil where there is none
+	client  *listen                                 // the client's subscription, where several servers share it; nil otherwise
 }
 
 // pass treats a notification and sends it on.
@@ -74,8 +78,7 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed
 	if m.Method == "notifications/progress" {
 		token, _ := jsonrpc.NewID(m.Params.Get("progressToken"))
 		theirs := strictjson.Value{}
-		if call, ok := l.peer.Find(token); ok && call.Data != nil {
-			f := call.Data.(*flight)
+		if f := l.flight(token); f != nil {
 			f.alive()
 			theirs, to.request = f.progress, f.ID
 			about.Name = f.Params.Get("name").Str()
@@ -108,13 +111,27 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed
 		return to, !modern || !subscribable(m.Method)
 	}
 	id, _ := jsonrpc.NewID(sub)
-	call, ok := l.peer.Find(id)
-	if !ok || call.Data == nil {
+	f, n := l.flight(id), (*listen)(nil)
+	if b := l.branch(id); b != nil {
+		f, n, to.client = b.of, b.listen, b.of.listen
+	} else if f != nil {
+		n = f.listen
+	}
+	if n == nil {
 		return to, false
 	}
-	f := call.Data.(*flight)
 	to.request, to.mapped = f.ID, func(v strictjson.Value) strictjson.Value { return mapSubscription(v, f.ID) }
-	return to, f.listen != nil && f.listen.allows(m)
+	return to, n.allows(m)
+}
+
+// flight is the open request of the client that became the call with this id; nil if none did.
+func (l *link) flight(id jsonrpc.ID) *flight {
+	call, ok := l.peer.Find(id)
+	if !ok {
+		return nil
+	}
+	f, _ := call.Data.(*flight)
+	return f
 }
 
 // occasion is the request of the client that a message of the server belongs to, where the transport tells; else the one that it
@@ -152,42 +169,6 @@ func subscribable(method string) bool {
 	return false
 }
 
-// listen is a subscription of the client (2026-07-28).
-type listen struct {
-	mu    sync.Mutex
-	acked bool
-	asked strictjson.Value
-}
-
-func newListen(filter strictjson.Value) *listen { return &listen{asked: filter} }
-
-// allows says whether a notification belongs to the subscription: of a kind asked for, and after the acknowledgement.
-func (n *listen) allows(m jsonrpc.Message) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch m.Method {
-	case "notifications/subscriptions/acknowledged":
-		first := !n.acked
-		n.acked = true
-		return first
-	case "notifications/tools/list_changed":
-		return n.acked && n.asked.Get("toolsListChanged").Bool()
-	case "notifications/prompts/list_changed":
-		return n.acked && n.asked.Get("promptsListChanged").Bool()
-	case "notifications/resources/list_changed":
-		return n.acked && n.asked.Get("resourcesListChanged").Bool()
-	case "notifications/resources/updated":
-		uri := m.Params.Get("uri").Str()
-		for _, asked := range n.asked.Get("resourceSubscriptions").Elems() {
-			if n.acked && asked.Str() == uri {
-				return true
-			}
-		}
-		return false
-	}
-	return n.acked
-}
-
 // cancelled gives up a request that the server made, or ends a subscription of the client: nothing else may it cancel.
 func (l *link) cancelled(m jsonrpc.Message) {
 	id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
@@ -198,13 +179,15 @@ func (l *link) cancelled(m jsonrpc.Message) {
 		a.cancel(errCancelled{m.Params})
 		return
 	}
-	if call, ok := l.peer.Find(id); ok && call.Data != nil {
-		if f := call.Data.(*flight); f.listen != nil {
-			call.Forget()
-			l.pass(m, About{Method: m.Method}, addressee{f.ID, func(v strictjson.Value) strictjson.Value { return v.With("requestId", f.ID.Value()) }})
-			f.cancel(errCancelled{})
-			return
-		}
+	if b := l.branch(id); b != nil {
+		b.end()
+		return
+	}
+	if f := l.flight(id); f != nil && f.listen != nil {
+		f.call.Forget()
+		l.pass(m, About{Method: m.Method}, addressee{request: f.ID, mapped: func(v strictjson.Value) strictjson.Value { return v.With("requestId", f.ID.Value()) }})
+		f.cancel(errCancelled{})
+		return
 	}
 	l.up.stats.Unsolicited.Add(1)
 }
@@ -267,7 +250,11 @@ func (c *changes) over(key string) {
 // changed tells the client that something changed.
 func (l *link) changed(m jsonrpc.Message, about About, to addressee) {
 	key := m.Method + "\n" + m.Params.Get("uri").Str() + "\n" + string(m.Params.Get("_meta").Get(metaSubscription).Append(nil))
-	if !l.changes.tell(key, func() { l.pass(m, about, to) }) {
+	deliver := func() { l.pass(m, about, to) }
+	if to.client != nil {
+		deliver = func() { to.client.deliver(m, func() { l.pass(m, about, to) }) }
+	}
+	if !l.changes.tell(key, deliver) {
 		l.up.s.counts.flood.Add(1)
 	}
 }

@@ -285,14 +285,9 @@ func (up *upstream) askAbout(w withheld) bool {
 	b.granted[Digest(w.def)] = true
 	b.standing[w.kind][w.name] = Approved
 	b.mu.Unlock()
-	up.s.mu.Lock()
-	told := !up.s.modern
-	up.s.mu.Unlock()
 	if changed := "notifications/" + w.kind.section() + "/list_changed"; w.kind != PinTemplate {
 		up.s.stale(up, changed)
-		if told {
-			up.s.client.Notify(up.s.ctx, changed, strictjson.Value{})
-		}
+		up.s.tellChanged(changed)
 	}
 	return true
 }

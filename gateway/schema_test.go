@@ -245,6 +245,8 @@ func extension(o *object, f *field) bool {
 		return true
 	case "ServerCapabilities.extensions":
 		return true
+	case "SubscriptionFilter":
+		return f.name == "taskIds" // of the tasks extension
 	case "Meta": // keys that the specification's prose reserves
 		return strings.Contains(f.name, "related-task") || strings.Contains(f.name, "immediate") || strings.HasPrefix(f.name, "trace") || f.name == "baggage" || f.name == "progressToken"
 	case "Task":

@@ -243,6 +243,8 @@ type flight struct {
 	version  string           // the protocol version it is spoken in
 	progress strictjson.Value // the client's own token; absent if it wants no progress
 	listen   *listen          // of a subscriptions/listen
+	shared   *shared          // … and what became of it at several servers
+	ready    bool             // … where also servers that start later are concerned; guarded by session.mu
 	call     *jsonrpc.Call    // what it became at the server; nil until it is sent
 	failed   bool             // the server says that it failed
 	single   bool             // its answer is one block
@@ -260,6 +262,17 @@ type flight struct {
 }
 
 func (f *flight) passTurn() { f.pass.Do(func() { close(f.sent) }) }
+
+// yieldTurn passes the turn when it comes: what is sent to no server, or may wait for long, holds up nobody.
+func (f *flight) yieldTurn() {
+	go func() {
+		select {
+		case <-f.turn:
+		case <-f.ctx.Done():
+		}
+		f.passTurn()
+	}()
+}
 
 // alive starts the time-out anew.
 func (f *flight) alive() {
@@ -353,18 +366,14 @@ func (s *session) notification(m jsonrpc.Message) {
 	case "notifications/progress": // on a request that a server made of the client
 		id, _ := jsonrpc.NewID(m.Params.Get("progressToken"))
 		if call, ok := s.client.Find(id); ok {
-			if asked := call.Data.(*asked); asked.progress.Kind() != strictjson.KindAbsent {
+			if asked, ok := call.Data.(*asked); ok && asked.progress.Kind() != strictjson.KindAbsent {
 				asked.link.notify(m.Method, m.Params.With("progressToken", asked.progress), m.Extra)
 			}
 		}
 		return
 	}
 	if s.several != nil && m.Method == "notifications/initialized" { // each server was told when it was greeted
-		for _, up := range s.servers {
-			if up.AtStart {
-				s.background(func(ctx context.Context) { up.ready(ctx, m.Method) })
-			}
-		}
+		s.wake()
 		return
 	}
 	for _, up := range s.servers { // initialized, roots/list_changed, tasks/status

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -41,25 +43,29 @@ func (s *session) among(f *flight) (up *upstream, params, failure strictjson.Val
 		up, failure = s.find(f, params.Get("uri").Str())
 		return up, params, failure
 	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update":
-		id := params.Get("taskId").Str()
-		var owner *upstream
-		for _, up := range s.servers {
-			up.mu.Lock()
-			_, known := up.tasks[id]
-			up.mu.Unlock()
-			switch {
-			case known && owner != nil: // a server that learns of another's task could answer for it
-				return nil, params, ownError(codeRefused, "the servers %s and %s both have a task %s; neither is asked", owner.name(), up.name(), Quote(id))
-			case known:
-				owner = up
-			}
-		}
-		if owner != nil {
-			return owner, params, strictjson.Value{}
-		}
-		return nil, params, ownError(jsonrpc.CodeInvalidParams, "there is no task %s", Quote(id))
+		up, failure = s.taskOwner(params.Get("taskId").Str())
+		return up, params, failure
 	}
 	return nil, params, ownError(jsonrpc.CodeMethodNotFound, "%s is not offered where several servers stand behind the gateway", Quote(f.Method))
+}
+
+// taskOwner gives the server that has a task.
+func (s *session) taskOwner(id string) (owner *upstream, failure strictjson.Value) {
+	for _, up := range s.servers {
+		up.mu.Lock()
+		_, known := up.tasks[id]
+		up.mu.Unlock()
+		switch {
+		case known && owner != nil: // a server that learns of another's task could answer for it
+			return nil, ownError(codeRefused, "the servers %s and %s both have a task %s; neither is asked", owner.name(), up.name(), Quote(id))
+		case known:
+			owner = up
+		}
+	}
+	if owner == nil {
+		failure = ownError(jsonrpc.CodeInvalidParams, "there is no task %s", Quote(id))
+	}
+	return owner, failure
 }
 
 // named finds the server and its own name for a name the client sees. Names that were cut or cleaned are looked up among what
@@ -80,20 +86,31 @@ func (s *session) named(f *flight, method, joined string) (up *upstream, inner s
 	if !marked(inner) {
 		return up, inner
 	}
+	if name, ok := s.known(f, up, method, joined); ok {
+		return up, name
+	}
 	select {
-	case <-s.restock(up, method):
+	case <-s.restock(f, up, method).answered:
 	case <-f.ctx.Done():
 	}
+	if name, ok := s.known(f, up, method, joined); ok {
+		return up, name
+	}
+	return up, inner // it may be called so
+}
+
+// known finds a server's own name for a name the client sees among what it said it offers.
+func (s *session) known(f *flight, up *upstream, method, joined string) (name string, ok bool) {
 	s.several.mu.Lock()
 	defer s.several.mu.Unlock()
-	if have := s.several.shelf[up][method]; have != nil {
+	if have := s.several.shelf[up][f.shelf(method)]; have != nil {
 		for _, entry := range have.entries {
-			if name := entry.Get("name").Str(); join(server, name) == joined {
-				return up, name
+			if name := entry.Get("name").Str(); join(up.name(), name) == joined {
+				return name, true
 			}
 		}
 	}
-	return up, inner // it may be called so
+	return "", false
 }
 
 // marked says that a name may have been cut or cleaned by join.
@@ -126,4 +143,52 @@ func (s *session) mentioned(up *upstream, result strictjson.Value) {
 		s.owner(message.Get("content").Get("uri").Str(), up)
 		s.owner(message.Get("content").Get("resource").Get("uri").Str(), up)
 	}
+}
+
+// find gives the server that a resource belongs to: who listed it, else whose template it fits, else the only one that has
+// resources at all. Two who offer the same are nobody.
+func (s *session) find(f *flight, uri string) (*upstream, strictjson.Value) {
+	if up, failure := s.offered(uri); up != nil || failure.Kind() != strictjson.KindAbsent {
+		return up, failure
+	}
+	s.stock(f, "resources/list", "resources/templates/list")
+	if up, failure := s.offered(uri); up != nil || failure.Kind() != strictjson.KindAbsent {
+		return up, failure
+	}
+	code := codeNoResource
+	if f.version >= modernVersion {
+		code = jsonrpc.CodeInvalidParams
+	}
+	return nil, ownError(code, "no server offers %s", Quote(uri))
+}
+
+// codeNoResource is the code for a resource that is not found, before 2026-07-28.
+const codeNoResource = -32002
+
+func (s *session) offered(uri string) (*upstream, strictjson.Value) {
+	s.several.mu.Lock()
+	defer s.several.mu.Unlock()
+	owners := maps.Clone(s.several.owners[uri])
+	if owners == nil {
+		owners = map[*upstream]bool{}
+		for template, ups := range s.several.owners {
+			if fits(uri, template) {
+				maps.Copy(owners, ups)
+			}
+		}
+	}
+	switch len(owners) {
+	case 0:
+		return nil, strictjson.Value{}
+	case 1:
+		for up := range owners {
+			return up, strictjson.Value{}
+		}
+	}
+	var names []string
+	for up := range owners {
+		names = append(names, up.name())
+	}
+	slices.Sort(names)
+	return nil, ownError(codeRefused, "%s is offered by the servers %s and %s; it is read from neither", Quote(uri), names[0], names[1])
 }

@@ -144,6 +144,7 @@ func TestSeveralServers(t *testing.T) {
 		{"logging/setLevel", `{"level":"info"}`, `"result":{}`},
 		{"tasks/get", `{"taskId":"x"}`, "there is no task"},
 		{"subscriptions/listen", `{"notifications":{}}`, "not offered"},
+		{"tools/list", `{"cursor":"next"}`, "one"},
 	} {
 		if v := string(r.ask(`{"jsonrpc":"2.0","id":1,"method":"` + tt.method + `","params":` + tt.params + `}`).Append(nil)); !strings.Contains(v, tt.want) {
 			t.Errorf("%s %s: %s", tt.method, tt.params, v)

@@ -42,7 +42,7 @@ func modernRequest(method, params string) string {
 
 // A state goes back to the server that gave it, with the call it was given for, and nowhere else: with one server as with several.
 func TestAStateGoesBackOnlyWithItsOwnCall(t *testing.T) {
-	for _, several := range []bool{false} {
+	for _, several := range []bool{false, true} {
 		t.Run(fmt.Sprintf("several=%t", several), func(t *testing.T) {
 			one, prefix := newRig(t, Options{Launch: launcher(nil, asksFirst("a"))}), ""
 			if several {

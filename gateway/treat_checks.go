@@ -53,6 +53,7 @@ var checks = map[string]checkFunc{
 	"versions":    each(matches(version)),
 	"words":       each(matches(word)),
 	"uris":        each(checkURI),
+	"tasks":       each(func(_ *pass, v strictjson.Value) (strictjson.Value, bool) { return v, isOpaque(v, maxOpaque) }),
 	"sizes":       sizes,
 	"uri":         repairURI,
 	"strictlyuri": checkURI,

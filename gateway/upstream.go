@@ -100,6 +100,7 @@ func (up *upstream) ready(ctx context.Context, method string) (*link, error) {
 	if up.starts++; up.starts > 1 {
 		up.s.counts.restarts.Add(1)
 	}
+	defer up.s.joined(l)
 	up.mu.Lock()
 	defer up.mu.Unlock()
 	select {
@@ -370,16 +371,28 @@ func (l *link) ask(ctx context.Context, method string, params strictjson.Value) 
 	case err != nil:
 		return strictjson.Value{}, fmt.Errorf("asking server %s for %s: %w", l.up.name(), method, err)
 	case m.Error.Kind() != strictjson.KindAbsent:
-		return strictjson.Value{}, fmt.Errorf("server %s refused %s", l.up.name(), method)
+		code, _ := jsonrpc.ErrorCode(m.Error)
+		return strictjson.Value{}, &refusedError{l.up.name(), method, code}
 	}
 	l.answers.Add(1)
 	return m.Result, nil
 }
 
+// refusedError is a server's refusal of something the gateway itself asked for.
+type refusedError struct {
+	server, method string
+	code           int
+}
+
+func (e *refusedError) Error() string { return fmt.Sprintf("server %s refused %s", e.server, e.method) }
+
 // can says whether a server that the gateway greeted declared what a method needs.
 func (l *link) can(method string) bool {
 	if l.version == "" {
 		return true
+	}
+	if method == "tasks/list" {
+		return l.offers.Get("tasks").Get("list").Kind() != strictjson.KindAbsent
 	}
 	name := map[string]string{
 		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resources",

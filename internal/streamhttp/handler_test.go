@@ -152,6 +152,7 @@ func TestWhatAHandlerRefuses(t *testing.T) {
 		{"modern without its name header", request{body: modernCall, header: modernHead(headerName, "")}, 400, "-32020"},
 		{"modern with another name header", request{body: modernCall, header: modernHead(headerName, "t")}, 400, "-32020"},
 		{"modern with a broken name header", request{body: modernCall, header: modernHead(headerName, "=?base64?!?=")}, 400, "-32020"},
+		{"a task under another name", request{body: strings.NewReplacer("tools/call", "tasks/get", "name", "taskId").Replace(modernCall), header: modernHead(headerMethod, "tasks/get", headerName, "t")}, 400, "-32020"},
 		{"a version nobody speaks", request{body: strings.Replace(modernCall, Modern, "2027-01-01", 1), header: modernHead(headerVersion, "2027-01-01")}, 400, "-32022"},
 		{"a stream without a session", request{method: "GET"}, 405, ""},
 		{"an unknown event", request{method: "GET", header: map[string]string{headerSession: session, headerLastEvent: "99-1"}}, 404, ""},

@@ -44,6 +44,8 @@ func nameOf(m jsonrpc.Message) (string, bool) {
 		return m.Params.Get("name").Str(), true
 	case "resources/read":
 		return m.Params.Get("uri").Str(), true
+	case "tasks/get", "tasks/update", "tasks/cancel": // SEP-2663
+		return m.Params.Get("taskId").Str(), true
 	}
 	return "", false
 }
