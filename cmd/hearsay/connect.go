@@ -126,6 +126,11 @@ func (o *connectFlags) run(cmd *cobra.Command, t connectTarget) error {
 	if err != nil {
 		return err
 	}
+	if o.project != "" {
+		if err := file.Within(o.project); err != nil {
+			return err
+		}
+	}
 	opt := connect.Options{Format: t.format, Servers: o.servers, PassEnv: o.pass, Label: entryLabel}
 	if opt.Binary, err = ownPath(); err != nil {
 		return err
@@ -156,7 +161,7 @@ func (o *connectFlags) run(cmd *cobra.Command, t connectTarget) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file.Path, err)
 	}
-	report.Servers = plan.Servers
+	report.Servers = append([]connect.Server{}, plan.Servers...)
 	report.Changed = plan.Changes()
 	if report.Changed && !o.dryRun {
 		if !o.undo {
@@ -343,7 +348,9 @@ func visible(word string) string {
 
 // advise tells the person what comes next, and what this does not do.
 func (o *connectFlags) advise(w io.Writer, t connectTarget, r connectReport) {
-	say := func(format string, args ...any) { fmt.Fprintf(w, "hearsay: "+format+"\n", args...) }
+	say := func(format string, args ...any) {
+		fmt.Fprintln(w, "hearsay: "+showControls(fmt.Sprintf(format, args...)))
+	}
 	states := map[connect.State]int{}
 	for _, s := range r.Servers {
 		states[s.State]++

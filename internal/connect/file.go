@@ -55,6 +55,26 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// Within refuses a file that a link leads out of dir: the file of a project is not the way to a file elsewhere, whose copy
+// would then lie in the project.
+func (f *File) Within(dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return err
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(f.Path)); err == nil {
+		for _, path := range []string{f.real, filepath.Join(folder, filepath.Base(f.Path))} {
+			if rel, err := filepath.Rel(real, path); err != nil || !filepath.IsLocal(rel) {
+				return fmt.Errorf("%s leads out of %s: name the file that is meant with --file", f.Path, dir)
+			}
+		}
+	}
+	return nil
+}
+
 // readOwn reads a regular file of this user.
 func readOwn(path string) ([]byte, fs.FileInfo, error) {
 	in, err := openNoFollow(path)

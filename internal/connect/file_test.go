@@ -133,6 +133,29 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// A project's file that is a link to the user's own would have the user's secrets copied into the project.
+func TestProjectFileLeadsNowhereElse(t *testing.T) {
+	dir := t.TempDir()
+	project := filepath.Join(dir, "app")
+	for _, name := range []string{"home", "app", "app/.vscode"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "home", "mcp.json"), "x", 0o600)
+	write(t, filepath.Join(project, "real.json"), "x", 0o600)
+	for link, to := range map[string]string{".mcp.json": "../home/mcp.json", ".cursor": "../home", "inner.json": "real.json"} {
+		if err := os.Symlink(to, filepath.Join(project, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, ok := range map[string]bool{".mcp.json": false, ".cursor/mcp.json": false, ".cursor/none.json": false, "inner.json": true, "real.json": true, ".vscode/mcp.json": true, "none.json": true} {
+		if err := open(t, filepath.Join(project, path)).Within(project); (err == nil) != ok {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func TestMadeAndRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcp.json")
 	f := open(t, path)

@@ -13,7 +13,12 @@ import (
 )
 
 // maxDepth bounds how deep a file may nest: the parser goes down by calling itself. Real files nest less than ten deep.
-const maxDepth = 500
+// maxValues bounds how many values it holds, each of which costs about a kilobyte while the file is compared: a history of years
+// has a hundred thousand.
+const (
+	maxDepth  = 500
+	maxValues = 500_000
+)
 
 // jsonObject is an object of the file, with offsets into it.
 type jsonObject struct {
@@ -53,7 +58,7 @@ func readJSON(format Format, data []byte) (*document, error) {
 		f.tree = map[string]any{}
 		return f.document, nil
 	}
-	if err := shallow(body); err != nil {
+	if err := bounded(body); err != nil {
 		return nil, err
 	}
 	body = append(bytes.Clone(body), '\n') // a comment may end with the file
@@ -95,11 +100,15 @@ func where(err error) error {
 	return fmt.Errorf("it is not JSON, with or without comments: see %s", position.FindString(err.Error()))
 }
 
-// shallow refuses what nests too deep. It need not be JSON.
-func shallow(data []byte) error {
-	depth := 0
+// bounded refuses what nests too deep or holds too much. It need not be JSON.
+func bounded(data []byte) error {
+	depth, values := 0, 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
+		case ',':
+			if values++; values > maxValues {
+				return fmt.Errorf("it holds more than %d values", maxValues)
+			}
 		case '{', '[':
 			if depth++; depth > maxDepth {
 				return fmt.Errorf("it nests more than %d deep", maxDepth)

@@ -17,8 +17,8 @@ func (c *change) serve(opt Options) (Plan, error) {
 		s := c.about(e)
 		if len(e.path) == 2 && e.name() == entryName {
 			switch {
-			case e.problem != "" || e.command == nil || !throughHearsay(e.words(), c.binary) || e.args == nil:
-				return Plan{}, errors.New(`it has an entry "hearsay" that does not run hearsay mcp: rename it first`)
+			case e.problem != "" || e.args == nil || !c.servesFile(e.words()):
+				return Plan{}, errors.New(`it has an entry "hearsay" that does something else than serve a file: rename it first`)
 			case slices.Equal(e.words(), words):
 			default:
 				s.State, s.Before, s.After = Replaced, e.words(), words
@@ -57,6 +57,27 @@ func (c *change) serve(opt Options) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{out, servers}, nil
+}
+
+// servesFile reports whether words start the gateway for a hearsay.yaml, with nothing that could be a secret among them.
+func (c *change) servesFile(words []string) bool {
+	if !throughHearsay(words, c.binary) {
+		return false
+	}
+	file := false
+	for i := 2; i < len(words); i++ {
+		switch words[i] {
+		case "-c", "--config", "--profile":
+			file = file || words[i] != "--profile"
+			if i++; i == len(words) {
+				return false
+			}
+		case "-v", "--verbose":
+		default:
+			return false
+		}
+	}
+	return file
 }
 
 // sameWithout checks that the file says the same as before but for the added entry, and the member that holds it if that is new.

@@ -213,13 +213,15 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"twice a command":     {jsonc, `{"mcpServers":{"a":{"command":"x","command":"y"}}}`, "stands twice"},
 		"twice a variable":    {jsonc, `{"mcpServers":{"a":{"command":"x","env":{"A":"1","A":"2"}}}}`, "stands twice"},
 		"nests too deep":      {jsonc, `{"a":` + strings.Repeat("[", 1<<20), "deep"},
+		"too many values":     {jsonc, `{"a":[` + strings.Repeat("0,", maxValues+1) + "0]}", "values"},
 		"a secret in no JSON": {jsonc, "{\"token\":\n\"s3cret\\q\"}", "line 2, column 1"},
 		"no TOML":             {tomls, "[mcp_servers.a\n", "line 1"},
 		"twice in TOML":       {tomls, "[mcp_servers.a]\n[mcp_servers.a]\n", "line 2"},
 		"no table":            {tomls, "mcp_servers = 1\n", "no table"},
 		"an array of tables":  {tomls, "[[mcp_servers]]\ncommand = \"x\"\n", "no table"},
 		"a secret in no TOML": {tomls, "token = \"s3cret\n", "line 1"},
-		"TOML too deep":       {tomls, "a = " + strings.Repeat("[", 1<<20), "not TOML"},
+		"TOML too deep":       {tomls, "a = " + strings.Repeat("[", maxTOML-4), "not TOML"},
+		"TOML too large":      {tomls, strings.Repeat("#", maxTOML+1), "larger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Connect([]byte(tt.before), options(tt.format))

@@ -13,6 +13,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
+// maxTOML bounds a TOML file: the decoder compares each name with those beside it, which takes seconds for as many as fit in this.
+// Real files have a few kilobytes.
+const maxTOML = 256 << 10
+
 // tomlFile reads one file: the decoder says what it means, the parser of its syntax where that lies.
 type tomlFile struct {
 	*document
@@ -38,6 +42,9 @@ type tomlMember struct {
 
 func readTOML(format Format, data []byte) (*document, error) {
 	f := &tomlFile{document: &document{data: data, format: format}, tables: map[string]*tomlTable{}}
+	if len(data) > maxTOML {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxTOML)
+	}
 	tree := map[string]any{}
 	if err := toml.Unmarshal(data, &tree); err != nil {
 		var at *toml.DecodeError

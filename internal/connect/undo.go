@@ -29,6 +29,8 @@ func Undo(data []byte, kept [][]byte, opt Options) (Plan, error) {
 			s.State = Beside
 		case s.State == Guarded:
 			c.restore(e, copies, &s)
+		case s.State == "":
+			s.State = Beside
 		}
 		servers = append(servers, s)
 	}
@@ -46,7 +48,7 @@ func Undo(data []byte, kept [][]byte, opt Options) (Plan, error) {
 
 // restore finds the copy from which connect made the entry, and plans to put back what stands in it.
 func (c *change) restore(e *entry, copies []*document, s *Server) {
-	if isAdded(e) {
+	if len(e.path) == 2 && e.name() == entryName && c.servesFile(e.words()) {
 		c.restoreAdded(e, copies, s)
 		return
 	}
@@ -64,6 +66,12 @@ func (c *change) restore(e *entry, copies []*document, s *Server) {
 	}
 }
 
+// edited reports whether an entry that serves a file is not as connect writes it.
+func edited(e *entry) bool {
+	words := e.words()
+	return len(words) != 4 || words[2] != "-c"
+}
+
 // restoreAdded takes out an entry that connect added, or puts back what it served before.
 func (c *change) restoreAdded(e *entry, copies []*document, s *Server) {
 	var oldest *document
@@ -73,12 +81,16 @@ func (c *change) restoreAdded(e *entry, copies []*document, s *Server) {
 			c.removeAdded(e, old, s)
 			return
 		}
-		if was.problem == "" && was.args != nil && !slices.Equal(was.words(), e.words()) && throughHearsay(was.words(), c.binary) {
+		if was.problem == "" && was.args != nil && !slices.Equal(was.words(), e.words()) && c.servesFile(was.words()) {
 			oldest = old
 		}
 	}
 	if oldest == nil {
 		s.Why = "connect did not put it there, or its copy of the file is gone"
+		return
+	}
+	if edited(e) {
+		s.State, s.Why = Edited, "it was changed since connect: put it back by hand"
 		return
 	}
 	was := oldest.find(e.path)
@@ -98,12 +110,6 @@ func leadLength(e *entry) int {
 		return 0
 	}
 	return n
-}
-
-// isAdded reports whether an entry is of the form that connect adds.
-func isAdded(e *entry) bool {
-	words := e.words()
-	return len(e.path) == 2 && e.name() == entryName && len(words) == 4 && words[1] == "mcp" && words[2] == "-c"
 }
 
 func (c *change) unwrap(e, was *entry, n int, s *Server) {
@@ -157,11 +163,10 @@ func (c *change) joined(elems []text) bool {
 
 // removeAdded takes an entry out that was not in the copy.
 func (c *change) removeAdded(e *entry, old *document, s *Server) {
-	for _, m := range e.members {
-		if m != "type" && m != "command" && m != "args" {
-			s.State, s.Why = Edited, "it holds more than connect wrote: take it out by hand"
-			return
-		}
+	more := func(m string) bool { return m != "type" && m != "command" && m != "args" }
+	if edited(e) || slices.ContainsFunc(e.members, more) {
+		s.State, s.Why = Edited, "it holds more than connect wrote: take it out by hand"
+		return
 	}
 	without, err := e.without()
 	if err != nil {

@@ -35,7 +35,7 @@ func TestUndoOfAnEditedFile(t *testing.T) {
 		},
 		"a further server": {
 			func(s string) string { return strings.Replace(s, `"b":`, `"c": {"command": "w"}, "b":`, 1) },
-			map[string]State{"a": Restored, "b": Restored, "own": Guarded, "c": ""},
+			map[string]State{"a": Restored, "b": Restored, "own": Guarded, "c": Beside},
 			func(s string) string { return strings.Replace(s, `"b":`, `"c": {"command": "w"}, "b":`, 1) },
 		},
 		"the value of a variable": {
@@ -224,9 +224,18 @@ func TestUndoOfAServedEntry(t *testing.T) {
 		t.Errorf("%v: %+v", err, undone.Servers)
 	}
 
-	for _, other := range []string{`{"command": "other"}`, `{"command": "hearsay"}`, `{"url": "u"}`, `1`} {
+	more = bytes.Replace(plan.Data, []byte(`"-c"`), []byte(`"--profile", "p", "-c"`), 1)
+	undone, err = Undo(more, [][]byte{[]byte(`{}`)}, options(jsonc))
+	if err != nil || states(undone.Servers)["hearsay"] != Edited || !bytes.Equal(undone.Data, more) {
+		t.Errorf("%v: %+v", err, undone.Servers)
+	}
+
+	for _, other := range []string{`{"command": "other"}`, `{"command": "hearsay"}`, `{"url": "u"}`, `1`,
+		`{"command": "hearsay", "args": ["mcp", "-c"]}`, `{"command": "hearsay", "args": ["mcp", "--env", "A=s3cret", "--", "x"]}`} {
 		if _, err := Connect([]byte(`{"mcpServers": {"hearsay": `+other+`}}`), served(jsonc)); err == nil {
 			t.Errorf("%s was written over", other)
+		} else if strings.Contains(err.Error(), "s3cret") {
+			t.Error(err)
 		}
 	}
 }
