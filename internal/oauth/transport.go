@@ -18,7 +18,7 @@ import (
 
 const (
 	renewTime  = 60 * time.Second // a renewal with its wait for other processes
-	forcedGap  = 30 * time.Second // between renewals that a refusal caused: a server that refuses everything must not have us ask without end
+	forcedGap  = 30 * time.Second // before a renewed token that is refused too is renewed: a server that refuses everything must not have us ask without end
 	maxLacking = 20               // scopes that one refusal names
 	maxDropped = 64 << 10         // of the body of an answer that is not used, so that its connection can be used again
 )
@@ -45,7 +45,8 @@ type cache struct {
 	mu     sync.Mutex // guards all below
 	rec    *record
 	info   fs.FileInfo
-	forced time.Time // when a refusal last caused a renewal
+	forced string    // the token of the last renewal that a refusal caused
+	at     time.Time // when that was
 }
 
 // current gives the kept record, read again when the file has changed: a sign-out in another process counts at once. The caller
@@ -117,7 +118,7 @@ func (a *Account) renew(ctx context.Context, refused string) (string, error) {
 		return "", a.login("the server no longer takes the token, and it cannot be renewed", nil)
 	case rec.Refresh == "":
 		return "", a.login("the sign-in has expired and cannot be renewed", nil)
-	case refused != "" && !a.mayForce():
+	case refused != "" && a.justForced(refused):
 		return "", a.login("the server refuses a token that was renewed just now", nil)
 	}
 	g, err := a.exchange(ctx, rec)
@@ -135,6 +136,11 @@ func (a *Account) renew(ctx context.Context, refused string) (string, error) {
 	if err := slot.save(rec); err != nil {
 		return "", err
 	}
+	if refused != "" {
+		a.cache.mu.Lock()
+		a.cache.forced, a.cache.at = rec.Access, a.now()
+		a.cache.mu.Unlock()
+	}
 	return rec.Access, nil
 }
 
@@ -149,15 +155,11 @@ func (a *Account) exchange(ctx context.Context, rec *record) (grant, error) {
 	return a.ask(ctx, rec.TokenEndpoint, rec.Client, secret, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {rec.Refresh}, "resource": {rec.Resource}})
 }
 
-// mayForce reports whether a refusal may cause a renewal now, and notes that it does.
-func (a *Account) mayForce() bool {
+// justForced reports whether a token came from a renewal that a refusal caused only now.
+func (a *Account) justForced(token string) bool {
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
-	if a.now().Sub(a.cache.forced) < forcedGap {
-		return false
-	}
-	a.cache.forced = a.now()
-	return true
+	return token == a.cache.forced && a.now().Sub(a.cache.at) < forcedGap
 }
 
 func (a *Account) login(why string, scopes []string) *LoginError {

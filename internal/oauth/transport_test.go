@@ -46,6 +46,11 @@ func TestARefusedTokenIsRenewedOnce(t *testing.T) {
 	if status, err := r.call(rt); status != 200 || err != nil || len(r.asked) != 2 {
 		t.Fatalf("%d, %v, %d token requests", status, err, len(r.asked))
 	}
+	r.mustSignIn(a)
+	r.lock(func() { clear(r.valid) })
+	if status, err := r.call(rt); status != 200 || err != nil || len(r.asked) != 4 {
+		t.Fatalf("again, with the token of a new sign-in: %d, %v, %d token requests", status, err, len(r.asked))
+	}
 	// A server that refuses everything does not have us ask without end.
 	r.lock(func() { r.raw["/mcp"] = says(401, `{}`) })
 	for range 5 {
@@ -53,7 +58,7 @@ func TestARefusedTokenIsRenewedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(r.asked) > 3 {
+	if len(r.asked) != 4 {
 		t.Errorf("%d token requests", len(r.asked))
 	}
 	later(a, time.Minute)

@@ -198,10 +198,18 @@ func serveIn(dir, hearsay, file string) (address, log string, stop func(), err e
 	return front.URL + at.Path, log, func() { front.CloseClientConnections(); front.Close(); end() }, nil
 }
 
-// TestMain is also what stands between the suite's server and the client under test: a gateway, and the client behind it.
+// TestMain is also what stands between the suite's server and the client under test: a gateway, and the client behind it; and the client
+// of the scenarios about authorization.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == "between" {
 		os.Exit(between(os.Args[2], os.Args[3], os.Args[4]))
+	}
+	if len(os.Args) == 4 && os.Args[1] == "authorized" {
+		if err := authorized(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -290,8 +298,9 @@ func (c conformance) run(t *testing.T, side string, args ...string) map[string]o
 	if ctx.Err() != nil {
 		t.Fatalf("the suite: %v\n%s", err, said)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
-	if err != nil || len(files) == 0 {
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	below, _ := filepath.Glob(filepath.Join(dir, "*", "*", "checks.json")) // of auth/…
+	if files = append(files, below...); len(files) == 0 {
 		t.Fatalf("the suite left no results: %v\n%.4000s", err, said)
 	}
 	all := map[string]outcome{}
@@ -304,7 +313,11 @@ func (c conformance) run(t *testing.T, side string, args ...string) map[string]o
 		if err := json.Unmarshal(data, &checks); err != nil {
 			t.Fatal(err)
 		}
-		scenario := strings.TrimPrefix(stamp.ReplaceAllString(filepath.Base(filepath.Dir(file)), ""), side+"-")
+		name, err := filepath.Rel(dir, filepath.Dir(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scenario := strings.TrimPrefix(stamp.ReplaceAllString(filepath.ToSlash(name), ""), side+"-")
 		o := all[scenario]
 		for _, check := range checks {
 			switch check.Status {
