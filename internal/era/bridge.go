@@ -242,7 +242,7 @@ func (b *Bridge) impatient() {
 func (b *Bridge) settle(tr translator) {
 	b.stopTimer()
 	b.tr, b.phase = tr, last
-	if tr == nil && !b.listening {
+	if tr == nil && !b.listening && !b.writing { // nor does the bridge wait for anything of its own
 		b.way.Store(straight)
 	}
 	close(b.settled)
