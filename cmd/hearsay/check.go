@@ -36,6 +36,11 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 			if err := checkSections(f); err != nil {
 				findings = append(findings, finding{Text: err.Error(), Fatal: true})
 			}
+			for _, name := range f.ServerNames() {
+				if s := f.Servers[name]; s.OAuth != nil && s.OAuth.Issuer == "" {
+					findings = append(findings, finding{Text: "servers: " + name + ": the server itself names whom a person signs in at; after a sign-in, write the issuer that hearsay login --status shows under oauth"})
+				}
+			}
 			failed := slices.ContainsFunc(findings, func(f finding) bool { return f.Fatal })
 			if asJSON {
 				if findings == nil {

@@ -37,9 +37,9 @@ machine, it ends at an address that does not open: paste that address here.
 
 What this does not stop: the server gets a token for itself and may use it for all that its scopes allow.`,
 		Example: `  hearsay login crm -c hearsay.yaml
-  hearsay login crm --no-browser        # only show the address
-  hearsay login crm --lacking           # with the scopes that it has since refused calls for
-  hearsay login --status --json         # where you are signed in`,
+  hearsay login crm --no-browser    # only show the address
+  hearsay login crm --lacking       # with scopes it has since refused calls for
+  hearsay login --status --json     # where you are signed in`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if status && (noBrowser || lacking) {
 				return usageError("--status only looks; leave the other flags out")

@@ -17,6 +17,18 @@ func guardOwn(spec *sandbox.Spec, file *config.File) error {
 			secrets = append(secrets, path)
 		}
 	}
+	for _, s := range file.Servers {
+		for _, from := range s.Headers {
+			if path, ok := strings.CutPrefix(from, "file:"); ok {
+				secrets = append(secrets, path)
+			}
+		}
+		if s.OAuth != nil {
+			if path, ok := strings.CutPrefix(s.OAuth.ClientSecret, "file:"); ok {
+				secrets = append(secrets, path)
+			}
+		}
+	}
 	for _, l := range []struct {
 		from []string
 		to   *[]string

@@ -169,6 +169,7 @@ func TestSignInToTheTypeScriptSDK(t *testing.T) {
 	server.do(t, "expire")
 	call("scopes notes") // with a renewed token
 	server.do(t, "need notes write")
+	call("<namzu-untrusted") // the scopes that it names are the server's words
 	call("hearsay login srv --lacking")
 	mustSignIn("--lacking")
 	call("scopes notes write")
