@@ -44,12 +44,7 @@ type Place struct {
 var Clients = []Client{
 	{Name: "claude-code", Format: Format{Key: "mcpServers", Projects: true, Typed: true}, Project: ".mcp.json",
 		After: "Start Claude Code again: one that runs keeps its configuration and may write it back. It asks once more before it uses a changed entry of a project.",
-		user: func(p Place) (string, error) {
-			if p.Getenv("CLAUDE_CONFIG_DIR") != "" {
-				return "", fmt.Errorf("CLAUDE_CONFIG_DIR is set: name the .claude.json that is meant with --file")
-			}
-			return filepath.Join(p.Home, ".claude.json"), nil
-		}},
+		user:  func(p Place) (string, error) { return p.in("CLAUDE_CONFIG_DIR", "", ".claude.json") }},
 	{Name: "claude-desktop", Format: Format{Key: "mcpServers"}, After: "Quit Claude Desktop and start it again.",
 		user: func(p Place) (string, error) { return p.app("Claude", "claude_desktop_config.json") }},
 	{Name: "cursor", Format: Format{Key: "mcpServers", Typed: true}, Project: ".cursor/mcp.json", After: "Start Cursor again.",
@@ -57,17 +52,9 @@ var Clients = []Client{
 	{Name: "vscode", Format: Format{Key: "servers", Typed: true}, Project: ".vscode/mcp.json", After: "Start the servers again (MCP: List Servers).",
 		user: func(p Place) (string, error) { return p.app("Code", "User", "mcp.json") }},
 	{Name: "codex", Format: Format{Key: "mcp_servers", TOML: true}, Project: ".codex/config.toml", After: "Start Codex again.",
-		user: func(p Place) (string, error) {
-			if dir := p.Getenv("CODEX_HOME"); dir != "" {
-				if !filepath.IsAbs(dir) {
-					return "", fmt.Errorf("CODEX_HOME is no absolute path: name the file with --file")
-				}
-				return filepath.Join(dir, "config.toml"), nil
-			}
-			return filepath.Join(p.Home, ".codex", "config.toml"), nil
-		}},
+		user: func(p Place) (string, error) { return p.in("CODEX_HOME", ".codex", "config.toml") }},
 	{Name: "gemini", Format: Format{Key: "mcpServers"}, Project: ".gemini/settings.json", After: "Start Gemini CLI again.",
-		user: func(p Place) (string, error) { return filepath.Join(p.Home, ".gemini", "settings.json"), nil }},
+		user: func(p Place) (string, error) { return p.in("GEMINI_CLI_HOME", "", ".gemini", "settings.json") }},
 	{Name: "windsurf", Format: Format{Key: "mcpServers"}, After: "Refresh the servers in Cascade.",
 		user: func(p Place) (string, error) {
 			return filepath.Join(p.Home, ".codeium", "windsurf", "mcp_config.json"), nil
@@ -110,6 +97,18 @@ func (c Client) ProjectFile(dir string) (string, error) {
 		return "", fmt.Errorf("%s has no file for a project", c.Name)
 	}
 	return filepath.Join(dir, filepath.FromSlash(c.Project)), nil
+}
+
+// in is a path in the folder that a variable names, by default one at home. A relative one depends on where the client runs.
+func (p Place) in(variable, byDefault string, elem ...string) (string, error) {
+	base := filepath.Join(p.Home, byDefault)
+	if dir := p.Getenv(variable); dir != "" {
+		if !filepath.IsAbs(dir) {
+			return "", fmt.Errorf("%s is no absolute path: name the file that is meant with --file", variable)
+		}
+		base = dir
+	}
+	return filepath.Join(append([]string{base}, elem...)...), nil
 }
 
 // app is a path in the folder where desktop programs keep what a user sets.

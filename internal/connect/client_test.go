@@ -12,7 +12,8 @@ func TestWhereClientsKeepTheirFile(t *testing.T) {
 	}{
 		{"claude-code", "linux", "", "/home/ann/.claude.json"},
 		{"claude-code", "darwin", "", "/home/ann/.claude.json"},
-		{"claude-code", "linux", "CLAUDE_CONFIG_DIR=/c", ""},
+		{"claude-code", "linux", "CLAUDE_CONFIG_DIR=/c", "/c/.claude.json"},
+		{"claude-code", "linux", "CLAUDE_CONFIG_DIR=c", ""},
 		{"claude-desktop", "linux", "", "/home/ann/.config/Claude/claude_desktop_config.json"},
 		{"claude-desktop", "darwin", "", "/home/ann/Library/Application Support/Claude/claude_desktop_config.json"},
 		{"cursor", "linux", "", "/home/ann/.cursor/mcp.json"},
@@ -24,6 +25,7 @@ func TestWhereClientsKeepTheirFile(t *testing.T) {
 		{"codex", "linux", "CODEX_HOME=/c", "/c/config.toml"},
 		{"codex", "linux", "CODEX_HOME=c", ""},
 		{"gemini", "linux", "", "/home/ann/.gemini/settings.json"},
+		{"gemini", "linux", "GEMINI_CLI_HOME=/g", "/g/.gemini/settings.json"},
 		{"windsurf", "darwin", "", "/home/ann/.codeium/windsurf/mcp_config.json"},
 		{"cursor", "windows", "", ""},
 	} {

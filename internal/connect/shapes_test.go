@@ -241,3 +241,41 @@ func TestFilesThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// An edit that says more than it should is not written, whatever made it.
+func TestWrongEditsAreRefused(t *testing.T) {
+	const before = `{"mcpServers": {"a": {"command": "x", "args": ["1"]}}, "theme": "dark"}`
+	d, err := read(jsonc, []byte(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := d.entries[0]
+	theme := strings.Index(before, "dark")
+	for name, edits := range map[string][]edit{
+		"another member":   {{span{theme, theme + 4}, "bright"}},
+		"another argument": {{e.args.elems[0].span, `"2"`}},
+		"no JSON":          {{span{theme, theme + 5}, ""}},
+		"none":             nil,
+		"overlapping":      {{e.command.span, `"y"`}, {span{e.command.start, e.command.end + 1}, `"y",`}},
+	} {
+		c := &change{document: d, edits: edits, want: map[*entry][]string{e: {"y", "1"}}}
+		if _, err := c.plan(nil); err == nil {
+			t.Errorf("%s: it would be written", name)
+		}
+	}
+	c := &change{document: d, edits: []edit{{e.command.span, `"y"`}}, want: map[*entry][]string{e: {"y", "1"}}}
+	if plan, err := c.plan(nil); err != nil || string(plan.Data) != strings.Replace(before, `"x"`, `"y"`, 1) {
+		t.Errorf("the right edit: %v", err)
+	}
+
+	c = &change{document: d}
+	for after, ok := range map[string]bool{
+		`{"mcpServers": {"a": {"command": "x", "args": ["1"]}, "hearsay": {}}, "theme": "dark"}`:   true,
+		`{"mcpServers": {"a": {"command": "x", "args": ["1"]}, "hearsay": {}}, "theme": "bright"}`: false,
+		`{"mcpServers": {"hearsay": {}}, "theme": "dark"}`:                                         false,
+	} {
+		if err := c.sameWithout([]byte(after)); (err == nil) != ok {
+			t.Errorf("%s: %v", after, err)
+		}
+	}
+}

@@ -126,6 +126,9 @@ func (c *change) unwrap(e, was *entry, n int, s *Server) {
 		edits = append(edits, edit{gone, ""})
 	case was.args == nil:
 		without, err := e.withoutArgs()
+		if !c.joined(elems) || !blank(c.raw(span{e.args.start + 1, elems[0].start})) || !joint(c.raw(span{own.end, e.args.end - 1})) {
+			err = errComment
+		}
 		if err != nil {
 			s.Why = err.Error()
 			return

@@ -64,7 +64,11 @@ func TestUndoOfAnEditedFile(t *testing.T) {
 		},
 		"a comment among our words": {
 			func(s string) string { return strings.Replace(s, `"--", "y"`, `"--", /* why */ "y"`, 1) },
-			map[string]State{"a": Restored, "own": Guarded}, nil,
+			map[string]State{"a": Restored, "b": Edited, "own": Guarded}, nil,
+		},
+		"a comment among our words and others": {
+			func(s string) string { return strings.Replace(s, `"x", "1"`, `"x", /* why */ "1"`, 1) },
+			map[string]State{"a": Edited, "b": Restored, "own": Guarded}, nil,
 		},
 		"a name": {
 			func(s string) string { return strings.Replace(s, `"b":`, `"d":`, 1) },
