@@ -184,7 +184,7 @@ func (l *link) cancelled(m jsonrpc.Message) {
 		return
 	}
 	if f := l.flight(id); f != nil && f.listen != nil {
-		f.call.Forget()
+		f.sentAs().Forget()
 		l.pass(m, About{Method: m.Method}, addressee{request: f.ID, mapped: func(v strictjson.Value) strictjson.Value { return v.With("requestId", f.ID.Value()) }})
 		f.cancel(errCancelled{})
 		return
@@ -205,7 +205,7 @@ func (l *link) keepToken(f *flight) {
 		}
 		delete(l.tokens, old)
 	}
-	l.tokens[f.call.ID.Key()] = taskToken{f.progress, f.Params.Get("name").Str()}
+	l.tokens[f.sentAs().ID.Key()] = taskToken{f.progress, f.Params.Get("name").Str()}
 }
 
 // changes tells each thing that changed at once, and then not again before a gap is over.

@@ -245,7 +245,7 @@ type flight struct {
 	listen   *listen          // of a subscriptions/listen
 	shared   *shared          // … and what became of it at several servers
 	ready    bool             // … where also servers that start later are concerned; guarded by session.mu
-	call     *jsonrpc.Call    // what it became at the server; nil until it is sent
+	again    bool             // it was sent a second time, see [session.again]
 	failed   bool             // the server says that it failed
 	single   bool             // its answer is one block
 	answer   *answered        // to a question of the gateway's, which it brought; nil = none
@@ -256,8 +256,9 @@ type flight struct {
 	pass, over sync.Once
 
 	mu       sync.Mutex
-	unwatch  func() bool // ends the watch over ctx; nil before it is sent
-	timer    *time.Timer // ends the call; nil = nothing does
+	call     *jsonrpc.Call // what it became at the server; nil until it is sent
+	unwatch  func() bool   // ends the watch over ctx; nil before it is sent
+	timer    *time.Timer   // ends the call; nil = nothing does
 	patience time.Duration
 }
 

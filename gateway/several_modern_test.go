@@ -107,6 +107,8 @@ func (v *modernServer) serve(in *bufio.Scanner, out io.Writer) {
 			}
 		}
 		switch method {
+		case "server/discover":
+			result = `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true}}` + page
 		case "tools/list":
 			var list []string
 			for _, tool := range v.tools() {
@@ -202,6 +204,44 @@ func TestSeveralServersForAModernClient(t *testing.T) {
 		if got := string(m.Get("params").Get("_meta").Append(nil)); got != modernMeta {
 			t.Errorf("the server was asked for its tools with the _meta %s", got)
 		}
+	}
+}
+
+// Servers of either era stand behind one gateway, for clients of either.
+func TestServersOfBothErasForClientsOfBoth(t *testing.T) {
+	for _, tt := range []struct {
+		era   string
+		hello func(r *rig)
+		line  func(method, params string) string
+	}{
+		{"2025-11-25", func(r *rig) { r.ask(initialize) }, func(method, params string) string {
+			return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + `}}`
+		}},
+		{"2026-07-28", func(r *rig) { r.ask(modernRequest("server/discover", `"x":1`)) }, modernRequest},
+	} {
+		t.Run(tt.era, func(t *testing.T) {
+			older := answering(func(method string, m strictjson.Value) string {
+				switch method {
+				case "server/discover":
+					return `"error":{"code":-32601,"message":"no such method"}`
+				case "tools/list":
+					return `"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`
+				case "tools/call":
+					return `"result":{"content":[{"type":"text","text":"answered by older"}]}`
+				}
+				return `"result":{}`
+			})
+			r := world(t, map[string]fakeServer{"newer": newModernServer("newer", "t").serve, "older": older})
+			tt.hello(r)
+			if got := namesIn(r.ask(tt.line("tools/list", `"x":1`)), "tools", "name"); !slices.Equal(got, []string{"newer__t", "older__t"}) {
+				t.Errorf("tools %q", got)
+			}
+			for _, name := range []string{"newer", "older"} {
+				if v := string(r.ask(tt.line("tools/call", `"name":"`+name+`__t"`)).Append(nil)); !strings.Contains(v, "answered by "+name) {
+					t.Errorf("%s: %s", name, v)
+				}
+			}
+		})
 	}
 }
 

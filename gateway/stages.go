@@ -69,12 +69,15 @@ func (s *session) serve(f *flight) {
 		s.fail(f, up, nil, err)
 		return
 	}
-	if f.progress.Kind() != strictjson.KindAbsent {
-		params = params.With("_meta", params.Get("_meta").With("progressToken", f.call.ID.Value()))
-	}
-	answered := func(m jsonrpc.Message, err error) { // 7 read strictly, bounded, matched by its id
+	params = f.tokened(params)
+	var answered func(jsonrpc.Message, error)
+	answered = func(m jsonrpc.Message, err error) { // 7 read strictly, bounded, matched by its id
 		if err != nil {
 			s.fail(f, up, link, err)
+			return
+		}
+		if f.unmirrored(up, m) {
+			go s.again(f, up, link, about, params, m, answered)
 			return
 		}
 		link.answered(f, about, m)
@@ -116,7 +119,7 @@ func (s *session) serve(f *flight) {
 	case <-f.ctx.Done():
 	}
 	f.watch(up.CallTimeout, func() {
-		if f.call.Forget() {
+		if f.sentAs().Forget() {
 			s.fail(f, up, link, f.ctx.Err())
 		}
 	})
@@ -160,7 +163,7 @@ func (s *session) fail(f *flight, up *upstream, link *link, err error) {
 		if !byClient {
 			params = strictjson.Object(strictjson.Member{Name: "reason", Value: strictjson.String(cause.Error())})
 		}
-		link.notify("notifications/cancelled", params.With("requestId", f.call.ID.Value()), nil)
+		link.notify("notifications/cancelled", params.With("requestId", f.sentAs().ID.Value()), nil)
 	}
 	switch bad := (*jsonrpc.BadMessage)(nil); {
 	case byClient, errors.Is(cause, errClientGone):

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/streamhttp"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// mirroring is a server over HTTP whose tool t has its argument repeated in a header, which it checks.
+type mirroring struct {
+	mu     sync.Mutex
+	header string // the name in the tool's schema
+	strict bool   // no header is right
+	seen   []string
+}
+
+func (v *mirroring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	m, err := strictjson.Parse(body, strictjson.Limits{})
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	method := m.Get("method").Str()
+	if method != "server/discover" {
+		v.seen = append(v.seen, method)
+	}
+	answer := func(status int, text string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.Get("id").Append(nil), text)
+	}
+	switch method {
+	case "tools/list":
+		answer(200, `"result":{"resultType":"complete","ttlMs":60000,"cacheScope":"public","tools":[{"name":"t","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"`+v.header+`"}}}}]}`)
+	case "tools/call":
+		if r.Header.Get("Mcp-Name") != "t" {
+			answer(400, `"error":{"code":-32020,"message":"the name"}`)
+			return
+		}
+		if r.Header.Get("Mcp-Param-"+v.header) != "value" || v.strict {
+			answer(400, `"error":{"code":-32020,"message":"the header `+v.header+`"}`)
+			return
+		}
+		token, _ := json.Marshal(r.Header.Get("Mcp-Param-" + v.header))
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"progress\":1}}\n\n", m.Get("params").Get("_meta").Get("progressToken").Append(nil))
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":%s}]}}\n\n", m.Get("id").Append(nil), token)
+	case "server/discover":
+		answer(200, `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}`)
+	default:
+		answer(404, `"error":{"code":-32601,"message":"no"}`)
+	}
+}
+
+func (v *mirroring) got() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	seen := v.seen
+	v.seen = nil
+	return seen
+}
+
+// A server that refuses a call since its headers lack what the tool's schema wants there is asked for its tools, and then called
+// once more: before anybody listed them, and after they changed.
+func TestACallWhoseHeadersAreRefusedIsMadeAgainOnce(t *testing.T) {
+	for _, several := range []bool{false, true} {
+		for _, trust := range []Trust{FirstParty, Untrusted} {
+			t.Run(fmt.Sprintf("several=%t/%v", several, trust), func(t *testing.T) {
+				v := &mirroring{header: "One"}
+				srv := httptest.NewServer(v)
+				t.Cleanup(srv.Close)
+				r := newRig(t, Options{Joined: several, Servers: []Server{{Source: Source{Server: "far", Trust: trust}, URL: srv.URL, Connect: func(context.Context) (jsonrpc.Transport, error) {
+					return streamhttp.NewClient(streamhttp.ClientOptions{URL: srv.URL})
+				}}}})
+				name := "t"
+				if several {
+					name = "far__t"
+				}
+				call := func() (answer string, progress int) {
+					t.Helper()
+					meta := strings.TrimSuffix(modernMeta, "}") + `,"progressToken":"mine"}`
+					got := r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`","arguments":{"a":"value"},"_meta":`+meta+`}}`, func(line string) {
+						progress += strings.Count(line, `"progressToken":"mine"`)
+					})
+					return string(got.Append(nil)), progress
+				}
+				expect := func(what, want string, seen ...string) {
+					t.Helper()
+					answer, progress := call()
+					if !strings.Contains(answer, want) || (progress == 1) != (want == "value") {
+						t.Errorf("%s: %d of progress, %s", what, progress, answer)
+					}
+					if got := v.got(); !slices.Equal(got, seen) {
+						t.Errorf("%s: the server got %q, want %q", what, got, seen)
+					}
+				}
+				expect("before a list", "value", "tools/call", "tools/list", "tools/call")
+				expect("with what is known", "value", "tools/call")
+				v.mu.Lock()
+				v.strict = true
+				v.mu.Unlock()
+				expect("a server that is never content", "-32020", "tools/call", "tools/list", "tools/call")
+				v.mu.Lock()
+				v.strict, v.header = false, "Two"
+				v.mu.Unlock()
+				if trust == FirstParty {
+					expect("after a change", "value", "tools/call", "tools/list", "tools/call")
+					return
+				}
+				expect("after a change that nobody approved", "withheld", "tools/call", "tools/list")
+				expect("and from then on", "withheld")
+			})
+		}
+	}
+}
