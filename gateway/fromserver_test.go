@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
+)
+
+// quickServer asks the client twice with one id: the second time while the answer to the first is being handed to it.
+type quickServer struct {
+	says    chan jsonrpc.Message
+	heard   chan struct{} // the second question has reached the client
+	refused atomic.Bool
+	asked   bool
+	over    sync.Once
+}
+
+func (q *quickServer) ask() {
+	id, _ := jsonrpc.NewID(strictjson.String("q"))
+	q.says <- jsonrpc.Message{Kind: jsonrpc.Request, ID: id, Method: "roots/list"}
+}
+
+func (q *quickServer) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m, open := <-q.says:
+		if !open {
+			return m, io.EOF
+		}
+		return m, nil
+	case <-ctx.Done():
+		return jsonrpc.Message{}, ctx.Err()
+	}
+}
+
+func (q *quickServer) Write(_ context.Context, m jsonrpc.Message) error {
+	switch {
+	case m.Method == "initialize":
+		v, err := strictjson.Parse([]byte(`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"q","version":"1"}}`), strictjson.Limits{})
+		if err != nil {
+			return err
+		}
+		q.says <- jsonrpc.Message{Kind: jsonrpc.Response, ID: m.ID, Result: v}
+	case m.Method == "notifications/initialized":
+		q.ask()
+	case m.Kind == jsonrpc.Response && m.Error.Kind() != strictjson.KindAbsent:
+		q.refused.Store(true)
+		close(q.heard)
+	case m.Kind == jsonrpc.Response && !q.asked:
+		q.asked = true
+		q.ask()
+		<-q.heard
+	}
+	return nil
+}
+
+func (q *quickServer) Close() error { q.over.Do(func() { close(q.says) }); return nil }
+
+// An id is free when its answer is on its way: a server that asks again at once must not be told that the id is in use.
+func TestAServerMayUseAnIdAgainAtOnce(t *testing.T) {
+	q := &quickServer{says: make(chan jsonrpc.Message, 4), heard: make(chan struct{})}
+	r := newRig(t, Options{Servers: []Server{{Source: Source{Server: "srv"}, Connect: func(context.Context) (jsonrpc.Transport, error) { return q, nil }}}})
+	r.ask(initialize)
+	r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	first := parsed(t, r.next())
+	r.send(`{"jsonrpc":"2.0","id":` + string(first.Get("id").Append(nil)) + `,"result":{"roots":[]}}`)
+	again := make(chan strictjson.Value, 1)
+	go func() {
+		if r.lines.Scan() {
+			v, _ := strictjson.ParseString(r.lines.Text(), strictjson.Limits{})
+			again <- v
+		}
+	}()
+	select {
+	case v := <-again:
+		if v.Get("method").Str() != "roots/list" {
+			t.Errorf("the client got %s", v.Append(nil))
+		}
+		close(q.heard)
+	case <-q.heard:
+		t.Error("the second question was refused")
+	}
+	if q.refused.Load() {
+		t.Error("an id that was answered counts as open")
+	}
+}
