@@ -93,7 +93,8 @@ func TestEveryTamperingIsFoundWhereItIs(t *testing.T) {
 		e.Tool = strings.Replace(e.Tool, from, to, 1)
 		var prev [hashSize]byte
 		copy(prev[:], mustHex(t, e.Prev))
-		out, _, err := appendLine(nil, e.Seq, prev, e.Event)
+		event, err := encode(e.Event)
+		out, _ := appendLine(nil, e.Seq, prev, event)
 		if err != nil || bytes.Equal(body, l) {
 			t.Fatal(err)
 		}
@@ -260,6 +261,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		for i := 0; ; i++ {
+			if err := l.Note(Event{Kind: Result}); err != nil {
+				fmt.Println("error", err)
+				os.Exit(1)
+			}
 			if err := l.Append(Event{Kind: Decision, Session: os.Getenv("AUDIT_TEST_NAME"), Tool: strconv.Itoa(i)}); err != nil {
 				fmt.Println("error", err)
 				os.Exit(1)
@@ -425,6 +430,124 @@ func TestAFullDiskIsAnErrorAndLeavesTheChainWhole(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 		})
+	}
+}
+
+// Notes reach the file by themselves, and before a later Append in any case; one that a full disk did not take waits for space.
+func TestNotesKeepTheirPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path, Options{})
+	put := func(put func(Event) error, tool string) {
+		t.Helper()
+		if err := put(Event{Kind: Result, Tool: tool}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(l.Note, "alone")
+	for written(t, path) == "" { // the timer's work
+		time.Sleep(time.Millisecond)
+	}
+	put(l.Append, "first")
+	put(l.Note, "second")
+	put(l.Note, "third")
+	put(l.Append, "fourth")
+	l.mu.Lock()
+	real := l.file
+	l.file = &faulty{file: real, short: 10}
+	l.mu.Unlock()
+	put(l.Note, "fifth")
+	if err := l.Append(Event{Kind: Decision, Tool: "lost"}); !errors.Is(err, errNoSpace) {
+		t.Fatalf("error %v, want the disk's", err)
+	}
+	if err := l.Note(Event{Kind: Result, Tool: "sixth"}); !errors.Is(err, errNoSpace) {
+		t.Errorf("a note on a full disk: %v", err)
+	}
+	for range maxNotes {
+		l.Note(Event{Kind: Result, Tool: "more"})
+	}
+	if err := l.Note(Event{Kind: Result, Tool: "too much"}); !errors.Is(err, errFull) {
+		t.Errorf("too many notes: %v", err)
+	}
+	l.mu.Lock()
+	for l.writing { // the timer may be at it
+		l.idle.Wait()
+	}
+	l.file = real
+	l.mu.Unlock()
+	put(l.Append, "last")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := written(t, path); !strings.HasPrefix(got, "alone first second third fourth fifth sixth more ") || !strings.HasSuffix(got, " more last") || strings.Contains(got, "lost") || strings.Contains(got, "too much") {
+		t.Errorf("the log holds %.200s", got)
+	}
+	if r := verifyFile(t, path); !r.OK() || r.Torn != 0 {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func written(t *testing.T, path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var tools []string
+	if err := Entries(f, func(e Entry, err error) bool { tools = append(tools, e.Tool); return err == nil }); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(tools, " ")
+}
+
+// slow is a file whose syncs wait, and are counted.
+type slow struct {
+	file
+	begun   chan struct{}
+	proceed chan struct{}
+	syncs   int
+}
+
+func (s *slow) Sync() error {
+	s.syncs++
+	s.begun <- struct{}{}
+	<-s.proceed
+	return s.file.Sync()
+}
+
+// Whoever comes while the disk is busy shares the next sync, and all are told.
+func TestThoseWhoWaitShareASync(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path, Options{})
+	s := &slow{file: l.file, begun: make(chan struct{}), proceed: make(chan struct{})}
+	l.file = s
+	var wg sync.WaitGroup
+	appendOne := func() {
+		if err := l.Append(Event{Kind: Decision}); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Go(appendOne)
+	<-s.begun
+	const others = 15
+	for range others {
+		wg.Go(appendOne)
+	}
+	for waiting := 0; waiting < others; time.Sleep(time.Millisecond) {
+		l.mu.Lock()
+		waiting = len(l.queue)
+		l.mu.Unlock()
+	}
+	s.proceed <- struct{}{}
+	<-s.begun
+	s.proceed <- struct{}{}
+	wg.Wait()
+	if s.syncs != 2 {
+		t.Errorf("%d syncs for one call and 15 at once, want 2", s.syncs)
+	}
+	l.file = s.file
+	l.Close()
+	if r := verifyFile(t, path); !r.OK() || r.Lines != others+1 {
+		t.Fatalf("%+v", r)
 	}
 }
 

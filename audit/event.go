@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -54,45 +56,52 @@ const MaxString = 1024
 // MaxLine bounds a line, in bytes. A longer event is written without its shape and detail, and says so.
 const MaxLine = 64 << 10
 
-// line is what stands in the file before the hash.
-type line struct {
-	Seq  uint64 `json:"seq"`
-	Prev string `json:"prev"`
-	Event
-}
-
 const hashSize = sha256.Size
 
-// appendLine appends the line for e and its line feed to dst.
-func appendLine(dst []byte, seq uint64, prev [hashSize]byte, e Event) ([]byte, [hashSize]byte, error) {
-	e.cut()
-	body, err := encode(line{seq, hex.EncodeToString(prev[:]), e})
-	if err == nil && len(body)+suffixLen > MaxLine {
-		e.Shape = nil
-		e.Detail = map[string]string{"omitted": fmt.Sprintf("shape and detail of a line of %d bytes", len(body))}
-		body, err = encode(line{seq, hex.EncodeToString(prev[:]), e})
-	}
-	if err != nil {
-		return dst, prev, fmt.Errorf("encoding audit event: %w", err)
-	}
-	body = body[:len(body)-1] // the closing brace follows the hash
-	sum := sha256.Sum256(body)
-	dst = append(dst, body...)
+// appendLine appends the line for an encoded event and its line feed to dst.
+func appendLine(dst []byte, seq uint64, prev [hashSize]byte, event []byte) ([]byte, [hashSize]byte) {
+	start := len(dst)
+	dst = slices.Grow(dst, prefixLen+len(event)+suffixLen+1)
+	dst = append(dst, `{"seq":`...)
+	dst = strconv.AppendUint(dst, seq, 10)
+	dst = append(dst, `,"prev":"`...)
+	dst = hex.AppendEncode(dst, prev[:])
+	dst = append(dst, `",`...)
+	dst = append(dst, event[1:len(event)-1]...) // the closing brace follows the hash
+	sum := sha256.Sum256(dst[start:])
 	dst = append(dst, hashKey...)
 	dst = hex.AppendEncode(dst, sum[:])
-	return append(dst, "\"}\n"...), sum, nil
+	return append(dst, "\"}\n"...), sum
 }
+
+// prefixLen is the most that stands before the event on a line.
+const prefixLen = len(`{"seq":`) + 20 + len(`,"prev":"`) + 2*hashSize + len(`",`)
 
 const hashKey = `,"hash":"`
 
 // suffixLen is the length of what follows the hashed body on a line, without the line feed.
 const suffixLen = len(hashKey) + 2*hashSize + len(`"}`)
 
-func encode(l line) ([]byte, error) {
+// encode writes an event as JSON, cut to what a line can hold.
+func encode(e Event) ([]byte, error) {
+	e.cut()
+	event, err := encodeJSON(e)
+	if err == nil && prefixLen+len(event)+suffixLen > MaxLine {
+		e.Shape = nil
+		e.Detail = map[string]string{"omitted": fmt.Sprintf("shape and detail of an event of %d bytes", len(event))}
+		event, err = encodeJSON(e)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding audit event: %w", err)
+	}
+	return event, nil
+}
+
+func encodeJSON(e Event) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(l); err != nil {
+	if err := enc.Encode(e); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil

@@ -174,10 +174,11 @@ func (l *Log) takeTail(size int64) error {
 	}
 	note := Event{Time: l.opt.Now().UTC(), Kind: Recover, Text: "an unfinished line of a stopped process was taken off the end", Digest: Digest(tail),
 		Detail: map[string]string{"bytes": fmt.Sprint(len(tail))}}
-	buf, sum, err := appendLine(nil, at.seq+1, at.hash, note)
+	event, err := encode(note)
 	if err != nil {
 		return err
 	}
+	buf, sum := appendLine(nil, at.seq+1, at.hash, event)
 	return l.commit(buf, position{at.seq + 1, sum, at.size + int64(len(buf))}, true)
 }
 

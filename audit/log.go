@@ -23,6 +23,8 @@ const defaultMaxBytes = 256 << 20
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("audit log is closed")
 
+var errFull = errors.New("too many events wait for the audit log")
+
 // Log appends to one file. It is safe for use by many goroutines, and several processes may append to the same file: each
 // write holds a lock on the head file beside it.
 type Log struct {
@@ -30,13 +32,16 @@ type Log struct {
 	opt  Options
 	head *headFile
 
-	mu      sync.Mutex // guards queue, closed and sending on wake
-	queue   []*request
+	mu      sync.Mutex // guards what follows up to failed
+	queue   []*request // in the order of the chain
+	writing bool       // a goroutine writes: the one that owns file and at
+	idle    sync.Cond  // on mu: nobody writes any more
 	closed  bool
-	wake    chan struct{}
-	stopped chan struct{}
+	timer   *time.Timer // writes notes that no Append takes along; nil before the first
+	waiting bool        // the timer is set
+	failed  error       // of the last write; nil once one succeeded
 
-	file file // owned by the writer goroutine after Open
+	file file
 	at   position
 }
 
@@ -50,10 +55,16 @@ type file interface {
 	Close() error
 }
 
+// request is one event on its way to the file.
 type request struct {
-	event   Event
-	durable bool
-	done    chan error
+	event []byte       // as JSON
+	done  chan outcome // nil for a note
+}
+
+// outcome is what the goroutine that writes tells one that waits: the event is written or not, or it is its turn to write.
+type outcome struct {
+	err  error
+	lead bool
 }
 
 // position is the end of the chain: the last line's number and hash, and the size of the file after it.
@@ -77,7 +88,8 @@ func Open(path string, opt Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log's head: %w", err)
 	}
-	l := &Log{path: path, opt: opt, head: head, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	l := &Log{path: path, opt: opt, head: head}
+	l.idle.L = &l.mu
 	if err := l.locked(func() error { return nil }); err != nil {
 		head.Close()
 		if l.file != nil {
@@ -85,36 +97,140 @@ func Open(path string, opt Options) (*Log, error) {
 		}
 		return nil, fmt.Errorf("opening the audit log %s: %w", path, err)
 	}
-	go l.write()
 	return l, nil
 }
 
+// Bounds of what waits to be written.
+const (
+	noteWithin = 100 * time.Millisecond // a note waits at most so long for an Append that takes it along
+	maxNotes   = 4096                   // notes that wait, on a disk that takes none; further ones are refused
+	maxBatch   = 1 << 20                // bytes of one write
+)
+
 // Append writes the event and returns once it is on disk. On an error nothing is known to be written, and what the event
 // would allow must not happen.
-func (l *Log) Append(e Event) error { return l.put(e, true) }
-
-// Note writes the event in its place in the chain and returns without waiting for the disk; the next Append makes it
-// durable too. It is for what is already past: a result, a taint, a closed connection.
-func (l *Log) Note(e Event) error { return l.put(e, false) }
-
-func (l *Log) put(e Event, durable bool) error {
-	if e.Time.IsZero() {
-		e.Time = l.opt.Now()
+//
+// The caller writes itself, so that one alone waits for nothing but the disk; those that come meanwhile wait, and one of
+// them then writes for all.
+func (l *Log) Append(e Event) error {
+	r, err := l.request(e)
+	if err != nil {
+		return err
 	}
-	e.Time = e.Time.UTC()
-	r := &request{e, durable, make(chan error, 1)}
+	r.done = make(chan outcome, 1)
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return ErrClosed
 	}
 	l.queue = append(l.queue, r)
-	select { // under the lock, so that Close cannot close the channel first
-	case l.wake <- struct{}{}:
-	default:
+	if l.writing {
+		l.mu.Unlock()
+		if o := <-r.done; !o.lead {
+			return o.err
+		}
+	} else {
+		l.writing = true
+		l.mu.Unlock()
 	}
+	l.writeAll()
+	return (<-r.done).err
+}
+
+// Note gives the event its place in the chain and returns. The next Append writes it, or else a timer within a tenth of a
+// second; a process that is killed before loses it. It is for what is already past: a result, a closed connection. The
+// error is that of an earlier write, and the event waits for a better one, unless there are too many.
+func (l *Log) Note(e Event) error {
+	r, err := l.request(e)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return ErrClosed
+	case len(l.queue) >= maxNotes:
+		return errors.Join(errFull, l.failed)
+	}
+	l.queue = append(l.queue, r)
+	if !l.writing {
+		l.writeLater()
+	}
+	return l.failed
+}
+
+func (l *Log) request(e Event) (*request, error) {
+	if e.Time.IsZero() {
+		e.Time = l.opt.Now()
+	}
+	e.Time = e.Time.UTC()
+	event, err := encode(e)
+	return &request{event: event}, err
+}
+
+// writeLater sets the timer for the notes that wait. The caller holds mu, and nobody writes.
+func (l *Log) writeLater() {
+	switch {
+	case l.waiting:
+	case l.timer == nil:
+		l.timer = time.AfterFunc(noteWithin, l.late)
+	default:
+		l.timer.Reset(noteWithin)
+	}
+	l.waiting = true
+}
+
+// late writes the notes that no Append has taken along.
+func (l *Log) late() {
+	l.mu.Lock()
+	l.waiting = false
+	if l.writing || l.closed || len(l.queue) == 0 {
+		l.mu.Unlock()
+		return
+	}
+	l.writing = true
 	l.mu.Unlock()
-	return <-r.done
+	l.writeAll()
+}
+
+// writeAll writes what waits in one write and one sync, or a few, and tells those who wait. Then one that came meanwhile
+// writes. The caller has set writing.
+func (l *Log) writeAll() {
+	l.mu.Lock()
+	batch := l.queue
+	l.queue = nil
+	l.mu.Unlock()
+	var kept []*request
+	var failed error
+	for len(batch) > 0 {
+		var n int
+		n, failed = l.writeBatch(batch)
+		for _, r := range batch[:n] {
+			switch {
+			case r.done != nil:
+				r.done <- outcome{err: failed}
+			case failed != nil:
+				kept = append(kept, r)
+			}
+		}
+		batch = batch[n:]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = failed
+	l.queue = append(kept, l.queue...)
+	for _, r := range l.queue {
+		if r.done != nil {
+			r.done <- outcome{lead: true}
+			return
+		}
+	}
+	l.writing = false
+	l.idle.Broadcast()
+	if len(l.queue) > 0 && !l.closed {
+		l.writeLater()
+	}
 }
 
 // Close writes what is waiting and closes the file. It does not write a stop line; the caller says why it stops.
@@ -125,33 +241,17 @@ func (l *Log) Close() error {
 		return ErrClosed
 	}
 	l.closed = true
-	close(l.wake)
-	l.mu.Unlock()
-	<-l.stopped
-	return errors.Join(l.file.Sync(), l.file.Close(), l.head.Close())
-}
-
-// write is the one goroutine that touches the file. Everything that waits goes out in one write and one sync.
-func (l *Log) write() {
-	defer close(l.stopped)
-	for open := true; open; {
-		_, open = <-l.wake
-		l.mu.Lock()
-		batch := l.queue
-		l.queue = nil
-		l.mu.Unlock()
-		for len(batch) > 0 {
-			n, err := l.writeBatch(batch)
-			for _, r := range batch[:n] {
-				r.done <- err
-			}
-			batch = batch[n:]
-		}
+	if l.timer != nil {
+		l.timer.Stop()
 	}
+	for l.writing {
+		l.idle.Wait()
+	}
+	l.writing = true
+	l.mu.Unlock()
+	l.writeAll()
+	return errors.Join(l.failed, l.file.Sync(), l.file.Close(), l.head.Close())
 }
-
-// maxBatch bounds the bytes of one write.
-const maxBatch = 1 << 20
 
 // writeBatch writes the first n events of batch, n at least 1, and says whether they are written.
 func (l *Log) writeBatch(batch []*request) (n int, err error) {
@@ -165,13 +265,9 @@ func (l *Log) writeBatch(batch []*request) (n int, err error) {
 		next := l.at
 		durable := false
 		for n = 0; n < len(batch) && len(buf) < maxBatch; n++ {
-			var err error
-			buf, next.hash, err = appendLine(buf, next.seq+1, next.hash, batch[n].event)
-			if err != nil {
-				return err
-			}
 			next.seq++
-			durable = durable || batch[n].durable
+			buf, next.hash = appendLine(buf, next.seq, next.hash, batch[n].event)
+			durable = durable || batch[n].done != nil
 		}
 		next.size += int64(len(buf))
 		return l.commit(buf, next, durable)
