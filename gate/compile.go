@@ -71,6 +71,16 @@ func (p *Policy) Labels(server, tool string) ToolLabels {
 	return t.labels
 }
 
+// TrustsResults reports whether there is a tool whose results the operator trusts.
+func (p *Policy) TrustsResults() bool {
+	for _, t := range p.tools {
+		if t.labels.Trusted {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *compiler) failed() bool {
 	return slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Fatal })
 }

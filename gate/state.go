@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -78,6 +79,9 @@ func (s State) Commit(c Call) State {
 		}
 		return s
 	}
+	if s.deaf {
+		return s
+	}
 	fresh := index{}
 	said, whole := saidIn(c.Args)
 	for _, d := range said {
@@ -86,7 +90,6 @@ func (s State) Commit(c Call) State {
 		}
 	}
 	switch {
-	case s.deaf:
 	case !whole || len(s.said)+len(fresh) > maxSaid:
 		s.said, s.deaf = nil, true
 	case len(fresh) > 0:
@@ -94,6 +97,25 @@ func (s State) Commit(c Call) State {
 		s.said = fresh
 	}
 	return s
+}
+
+// Deaf returns the state in which, once it is tainted, no result grounds anything any more. It is for a session in which no
+// result is trusted: what its calls passed need then not be remembered.
+func (s State) Deaf() State {
+	if s.tainted {
+		s.said, s.deaf = nil, true
+	}
+	return s
+}
+
+// Same reports whether nothing has come to one state that the other lacks since one was made from the other. It is quick,
+// and may say no of equal states that were not.
+func (s State) Same(o State) bool {
+	same := func(a, b index) bool { // an index is never changed, only replaced
+		return len(a) == len(b) && (len(a) == 0 || reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer())
+	}
+	return s.tainted == o.tainted && s.deaf == o.deaf &&
+		same(s.known, o.known) && same(s.said, o.said) && slices.Equal(s.reads, o.reads) && slices.Equal(s.committed, o.committed)
 }
 
 // Endorse returns the state in which a person vouches for values, each read as the kind given. It grounds these values

@@ -283,23 +283,32 @@ func (s State) namedRecords(data any) map[string]bool {
 // saidIn lists everything the arguments of a call could be read as; whole is false where that was too much.
 func saidIn(args map[string]any) (out []digest, whole bool) {
 	whole = true
+	seen := map[string]bool{}
+	add := func(canon string) {
+		if !seen[canon] {
+			seen[canon] = true
+			out = append(out, digestOf(spaceSaid, canon))
+		}
+	}
 	walk("", args, 0, func(_, leaf string) {
-		out = append(out, digestOf(spaceSaid, foldWords(leaf)))
+		add(foldWords(leaf))
 		for _, v := range scan(leaf) {
-			out = append(out, digestOf(spaceSaid, foldWords(v.canon)))
+			add(foldWords(v.canon))
 		}
 		n := 0
 		for line := range strings.Lines(leaf) {
-			out = append(out, digestOf(spaceSaid, foldWords(line)))
+			if len(line) < len(leaf) {
+				add(foldWords(line))
+			}
 			if _, after, ok := strings.Cut(line, ":"); ok {
-				out = append(out, digestOf(spaceSaid, foldWords(after)))
+				add(foldWords(after))
 			}
 			for _, w := range words(line) {
 				if n++; n > maxWords {
 					whole = false
 					return
 				}
-				out = append(out, digestOf(spaceSaid, w))
+				add(w)
 			}
 		}
 	})

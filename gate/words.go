@@ -3,12 +3,16 @@ package gate
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // words splits a text into its words, lower case, without punctuation. A word keeps inner apostrophes, dots and hyphens out:
 // "Follow-up" is two words in every text alike.
 func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		if r < utf8.RuneSelf { // most of what is read
+			return !('a' <= r && r <= 'z' || '0' <= r && r <= '9')
+		}
 		return !(unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r))
 	})
 }
