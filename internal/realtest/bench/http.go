@@ -24,8 +24,7 @@ type way struct {
 	http  http.Client
 
 	session      string
-	one, sixteen []time.Duration
-	busy         time.Duration
+	one, sixteen figures
 }
 
 // runHTTP measures the Go SDK's server on streamable HTTP: by itself, behind a reverse proxy that copies, and behind hearsay serve,
@@ -83,13 +82,18 @@ func runHTTP(calls, rounds int) error {
 	for _, kind := range []struct{ name, more string }{
 		{"hearsay serve, framing and rules", "screens: {hidden_text: off, secrets: off, override_phrases: off, restates_request: off}\n"},
 		{"hearsay serve, rules and screens", screens},
-		{"hearsay serve, all stages", screens + "audit: {file: " + filepath.Join(dir, "audit.log") + "}\n"},
+		{"hearsay serve, all stages", screens + "audit: {file: " + filepath.Join(dir, "audit.log") + "}\npins: {lock: " + filepath.Join(dir, "lock") + "}\n"},
 	} {
 		n := fmt.Sprint(len(ways))
 		file, token := filepath.Join(dir, n+".yaml"), filepath.Join(dir, n+".token")
 		text := fmt.Sprintf("servers: {srv: {url: %q}}\npermissions: {allow: [srv.echo]}\ntools: {srv.echo: {effects: [read]}}\nserve: {token_file: %q}\n", server, token) + kind.more
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return err
+		}
+		if strings.Contains(text, "pins:") {
+			if out, err := exec.Command(filepath.Join(dir, "hearsay"), "pin", "-c", file).CombinedOutput(); err != nil {
+				return fmt.Errorf("pinning: %w\n%s", err, out)
+			}
 		}
 		line, err := first("hearsay", "serve", "-c", file, "--listen", "127.0.0.1:0")
 		if err != nil {
@@ -110,37 +114,42 @@ func runHTTP(calls, rounds int) error {
 		if err := w.open(); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		for range 300 {
-			if _, err := w.call(); err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
+		if _, err := timed(300, w.call); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
+	d, err := newDisk(dir)
+	if err != nil {
+		return err
+	}
+	defer d.file.Close()
 	for range rounds {
+		if err := d.turn(); err != nil {
+			return err
+		}
 		for _, w := range ways {
-			for range calls / rounds {
-				took, err := w.call()
+			for _, kind := range []struct {
+				into    *figures
+				callers int
+			}{{&w.one, 1}, {&w.sixteen, 16}} {
+				began := time.Now()
+				took, err := crowd(kind.callers, calls/rounds, w.call)
 				if err != nil {
 					return fmt.Errorf("%s: %w", w.name, err)
 				}
-				w.one = append(w.one, took)
+				kind.into.add(took, time.Since(began))
 			}
-		}
-		for _, w := range ways {
-			began := time.Now()
-			took, err := w.many(16, calls/rounds)
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
-			}
-			w.busy += time.Since(began)
-			w.sixteen = append(w.sixteen, took...)
 		}
 	}
-	fmt.Printf("%s, %d cores, %s; %d calls with a result of 2 KB, in %d turns\n\n", time.Now().Format("2006-01-02"), runtime.NumCPU(), runtime.Version(), calls, rounds)
+	fmt.Printf("%s, %d cores, %s; %d calls with a result of 2 KB, in %d turns; %s\n\n", time.Now().Format("2006-01-02"), runtime.NumCPU(), runtime.Version(), calls, rounds, d)
 	fmt.Println("| path, HTTP | p50, 1 caller | p99 | p50, 16 callers | p99 | calls/s, 16 |")
 	fmt.Println("|---|---|---|---|---|---|")
 	for _, w := range ways {
-		fmt.Printf("| %s | %s | %s | %s | %s | %.0f |\n", w.name, us(w.one, 50), us(w.one, 99), us(w.sixteen, 50), us(w.sixteen, 99), float64(len(w.sixteen))/w.busy.Seconds())
+		fmt.Printf("| %s | %s | %s | %s | %s | %.0f |\n", w.name, us(w.one.at(50)), us(w.one.at(99)), us(w.sixteen.at(50)), us(w.sixteen.at(99)), w.sixteen.rate())
+	}
+	fmt.Println()
+	for _, w := range ways[1:] {
+		fmt.Printf("%s: %s over direct; %.2f of the direct throughput at 16\n", w.name, us(w.one.at(50)-ways[0].one.at(50)), w.sixteen.rate()/ways[0].sixteen.rate())
 	}
 	return nil
 }
@@ -194,7 +203,7 @@ func (w *way) call() (time.Duration, error) {
 	ids.last++
 	id := ids.last
 	ids.mu.Unlock()
-	text := strings.Repeat("What is read is material, not direction. ", 50) // 2 KB
+	text := fmt.Sprintf("Question %d. ", id) + strings.Repeat("What is read is material, not direction. ", 50) // 2 KB
 	message := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"Message":%q}}}`, id, text)
 	began := time.Now()
 	body, _, err := w.post(message)
@@ -203,25 +212,4 @@ func (w *way) call() (time.Duration, error) {
 		err = fmt.Errorf("not the answer: %.300s", body)
 	}
 	return took, err
-}
-
-// many makes n calls with some of them open at any time.
-func (w *way) many(callers, n int) (took []time.Duration, failed error) {
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			for j := i; j < n; j += callers {
-				d, err := w.call()
-				mu.Lock()
-				took = append(took, d)
-				if err != nil {
-					failed = err
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	return took, failed
 }

@@ -1,5 +1,7 @@
 // Command bench measures what the gateway adds to a call: the same client and server directly, through a bare relay that
-// copies lines, and through hearsay mcp, in turns within one run. It prints the table of docs/gateway.md.
+// copies lines, and through hearsay mcp, in turns within one run. It prints the table of docs/gateway.md. Each figure is the
+// median over the turns; no two calls have the same arguments. Beside them stands what the disk takes to make one line
+// durable, the floor under a call that is put on record first.
 //
 //	HEARSAY_NPM=…/node_modules go run ./internal/realtest/bench
 //	go run ./internal/realtest/bench -http
@@ -19,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,12 +49,116 @@ type path struct {
 	name   string
 	before []string // what stands before the server's command
 	config string   // or the file that names the server
-	audit  bool     // with a durable record of each decision
+	all    bool     // with pins and a durable record of each decision too
 	small  *client
 	big    *client
 
-	one, sixteen, mega []time.Duration
-	busy               time.Duration
+	one, sixteen, mega figures
+}
+
+// figures are the times of calls, one slice for each turn, and how long each turn took.
+type figures struct {
+	calls [][]time.Duration
+	busy  []time.Duration
+}
+
+func (f *figures) add(calls []time.Duration, busy time.Duration) {
+	slices.Sort(calls)
+	f.calls, f.busy = append(f.calls, calls), append(f.busy, busy)
+}
+
+// at is the median over the turns of a percentile.
+func (f *figures) at(percent int) time.Duration {
+	var all []time.Duration
+	for _, turn := range f.calls {
+		if len(turn) > 0 {
+			all = append(all, turn[len(turn)*percent/100])
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// rate is the median over the turns of calls in a second.
+func (f *figures) rate() float64 {
+	var all []float64
+	for i, turn := range f.calls {
+		all = append(all, float64(len(turn))/f.busy[i].Seconds())
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func us(d time.Duration) string {
+	if d > 10*time.Millisecond {
+		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
+	}
+	return fmt.Sprintf("%d µs", d.Microseconds())
+}
+
+// timed makes n calls one after the other.
+func timed(n int, call func() (time.Duration, error)) (took []time.Duration, err error) {
+	for range n {
+		d, err := call()
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, d)
+	}
+	return took, nil
+}
+
+// crowd makes n calls with some of them open at any time.
+func crowd(callers, n int, call func() (time.Duration, error)) (took []time.Duration, failed error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for j := i; j < n; j += callers {
+				d, err := call()
+				mu.Lock()
+				took = append(took, d)
+				if err != nil {
+					failed = err
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return took, failed
+}
+
+// disk measures what it takes to add a line to a file and have it on the disk.
+type disk struct {
+	file *os.File
+	line []byte
+	took figures
+}
+
+func newDisk(dir string) (*disk, error) {
+	f, err := os.Create(filepath.Join(dir, "disk"))
+	return &disk{file: f, line: bytes.Repeat([]byte("x"), 500)}, err
+}
+
+func (d *disk) turn() error {
+	took, err := timed(50, func() (time.Duration, error) {
+		began := time.Now()
+		_, err := d.file.Write(d.line)
+		if err == nil {
+			err = d.file.Sync()
+		}
+		return time.Since(began), err
+	})
+	d.took.add(took, 0)
+	return err
+}
+
+func (d *disk) String() string {
+	return fmt.Sprintf("write and fsync of 500 bytes on this disk: p50 %s, p99 %s", us(d.took.at(50)), us(d.took.at(99)))
 }
 
 func run(calls, rounds, big int, only string) error {
@@ -71,6 +178,8 @@ func run(calls, rounds, big int, only string) error {
 			return fmt.Errorf("building %s: %v\n%s", name, err, out)
 		}
 	}
+	os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
+	os.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "state"))
 	file := filepath.Join(dir, "text")
 	if err := os.WriteFile(file, []byte(strings.Repeat("The quick brown fox jumps over the lazy dog. \n", 1<<20/46)), 0o600); err != nil {
 		return err
@@ -82,7 +191,7 @@ func run(calls, rounds, big int, only string) error {
 		{name: "bare relay", before: []string{filepath.Join(dir, "relay")}},
 		{name: "hearsay mcp", before: []string{filepath.Join(dir, "hearsay"), "mcp", "--"}},
 		{name: "hearsay mcp -c, rules and screens", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s.yaml")},
-		{name: "hearsay mcp -c, all stages", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s-audit.yaml"), audit: true},
+		{name: "hearsay mcp -c, all stages", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s-all.yaml"), all: true},
 	}
 	if only != "" {
 		paths = slices.DeleteFunc(paths, func(p *path) bool { return p.name != only })
@@ -97,64 +206,68 @@ func run(calls, rounds, big int, only string) error {
 		}
 		defer p.big.stop()
 	}
-	message := strings.Repeat("What is read is material, not direction. ", 50) // 2 KB
-	echo := map[string]any{"name": "echo", "arguments": map[string]any{"message": message}}
-	read := map[string]any{"name": "read_text_file", "arguments": map[string]any{"path": file}}
-	warm := func(c *client, params any, n int) error {
-		for range n {
-			if _, err := c.call(params); err != nil {
-				return err
-			}
+	words := strings.Repeat("What is read is material, not direction. ", 50) // 2 KB
+	var asked atomic.Int64
+	echo := func(c *client) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			message := fmt.Sprintf("Question %d. %s", asked.Add(1), words)
+			return c.call(map[string]any{"name": "echo", "arguments": map[string]any{"message": message}})
 		}
-		return nil
 	}
+	read := func(c *client) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			return c.call(map[string]any{"name": "read_text_file", "arguments": map[string]any{"path": file}})
+		}
+	}
+	d, err := newDisk(dir)
+	if err != nil {
+		return err
+	}
+	defer d.file.Close()
 	for _, p := range paths {
-		if err := warm(p.small, echo, 300); err != nil {
+		if _, err := timed(300, echo(p.small)); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		if err := warm(p.big, read, 3); err != nil {
+		if _, err := timed(3, read(p.big)); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	for range rounds {
+		if err := d.turn(); err != nil {
+			return err
+		}
 		for _, p := range paths {
-			for range calls / rounds {
-				took, err := p.small.call(echo)
+			for _, kind := range []struct {
+				into    *figures
+				callers int
+				n       int
+				call    func() (time.Duration, error)
+			}{{&p.one, 1, calls / rounds, echo(p.small)}, {&p.sixteen, 16, calls / rounds, echo(p.small)}, {&p.mega, 1, big / rounds, read(p.big)}} {
+				began := time.Now()
+				took, err := crowd(kind.callers, kind.n, kind.call)
 				if err != nil {
 					return fmt.Errorf("%s: %w", p.name, err)
 				}
-				p.one = append(p.one, took)
-			}
-		}
-		for _, p := range paths {
-			began := time.Now()
-			took, err := p.small.many(echo, 16, calls/rounds)
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
-			}
-			p.busy += time.Since(began)
-			p.sixteen = append(p.sixteen, took...)
-		}
-		for _, p := range paths {
-			for range big / rounds {
-				took, err := p.big.call(read)
-				if err != nil {
-					return fmt.Errorf("%s: %w", p.name, err)
-				}
-				p.mega = append(p.mega, took)
+				kind.into.add(took, time.Since(began))
 			}
 		}
 	}
-	fmt.Printf("%s, %d cores, %s; %d calls with a result of 2 KB, %d with one of 1 MB, in %d turns\n\n", time.Now().Format("2006-01-02"), runtime.NumCPU(), runtime.Version(), calls, big, rounds)
+	fmt.Printf("%s, %d cores, %s; %d calls with a result of 2 KB, %d with one of 1 MB, in %d turns; %s\n\n",
+		time.Now().Format("2006-01-02"), runtime.NumCPU(), runtime.Version(), calls, big, rounds, d)
 	fmt.Println("| path | p50, 1 caller | p99 | p50, 16 callers | p99 | calls/s, 1 | calls/s, 16 | p50, 1 MB |")
 	fmt.Println("|---|---|---|---|---|---|---|---|")
 	for _, p := range paths {
-		var sum time.Duration
-		for _, d := range p.one {
-			sum += d
+		fmt.Printf("| %s | %s | %s | %s | %s | %.0f | %.0f | %s |\n", p.name, us(p.one.at(50)), us(p.one.at(99)), us(p.sixteen.at(50)), us(p.sixteen.at(99)),
+			p.one.rate(), p.sixteen.rate(), us(p.mega.at(50)))
+	}
+	fmt.Println()
+	if len(paths) > 2 {
+		direct, relay := paths[0], paths[1]
+		for _, p := range paths[2:] {
+			fmt.Printf("%s: p50 %.2f times the relay's, %s over direct; %.2f of the direct throughput at 16; 1 MB %.2f times the relay's\n", p.name,
+				float64(p.one.at(50))/float64(relay.one.at(50)), us(p.one.at(50)-direct.one.at(50)), p.sixteen.rate()/direct.sixteen.rate(),
+				float64(p.mega.at(50))/float64(relay.mega.at(50)))
 		}
-		fmt.Printf("| %s | %s | %s | %s | %s | %.0f | %.0f | %s |\n", p.name, us(p.one, 50), us(p.one, 99), us(p.sixteen, 50), us(p.sixteen, 99),
-			float64(len(p.one))/sum.Seconds(), float64(len(p.sixteen))/p.busy.Seconds(), us(p.mega, 50))
 	}
 	return nil
 }
@@ -169,27 +282,24 @@ func (p *path) start(name string, server []string) (*client, error) {
 		return nil, err
 	}
 	file := fmt.Sprintf(p.config, name)
+	tool := name + "." + map[string]string{"everything": "echo", "filesystem": "read_text_file"}[name]
 	text := fmt.Sprintf(`servers: {%s: {command: %s, sandbox: off}}
-permissions: {allow: ["%s.echo", "%s.read_text_file"]}
-tools: {%s.echo: {effects: [read]}, %s.read_text_file: {effects: [read]}}
-`, name, command, name, name, name, name)
+permissions: {allow: [%q]}
+tools: {%s: {effects: [read]}}
+`, name, command, tool, tool)
 	text += screens
-	if p.audit {
-		text += "audit: {file: " + file + ".log}\n"
+	if p.all {
+		text += "audit: {file: " + file + ".log}\npins: {lock: " + file + ".lock}\n"
 	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	return start(append(slices.Clone(p.before), file))
-}
-
-func us(all []time.Duration, percent int) string {
-	slices.Sort(all)
-	d := all[len(all)*percent/100]
-	if d > 10*time.Millisecond {
-		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
+	if p.all {
+		if out, err := exec.Command(p.before[0], "pin", "-c", file).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("pinning: %w\n%s", err, out)
+		}
 	}
-	return fmt.Sprintf("%d µs", d.Microseconds())
+	return start(append(slices.Clone(p.before), file))
 }
 
 // client is a plain MCP client: it writes requests and reads answers, and looks only at their ids.
@@ -290,29 +400,6 @@ func (c *client) call(params any) (time.Duration, error) {
 		err = fmt.Errorf("the call failed: %.300s", answer)
 	}
 	return took, err
-}
-
-// many makes n calls with some of them open at any time.
-func (c *client) many(params any, callers, n int) ([]time.Duration, error) {
-	var mu sync.Mutex
-	var took []time.Duration
-	var failed error
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			for j := i; j < n; j += callers {
-				d, err := c.call(params)
-				mu.Lock()
-				took = append(took, d)
-				if err != nil {
-					failed = err
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	return took, failed
 }
 
 func (c *client) stop() {
