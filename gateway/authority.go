@@ -32,6 +32,7 @@ type authority struct {
 	state  gate.State
 	budget gate.Budget
 	keep   Keeper // may be nil
+	heard  bool   // something outside the session that was not kept yet
 }
 
 // authorityFor gives the authority of a client. Who is not known by name has one of its own.
@@ -83,19 +84,22 @@ func (a *authority) hear() error {
 	}
 	heard, err := a.keep.Heard()
 	for _, o := range heard {
-		a.state = a.state.Observe(o)
+		a.state, a.heard = a.state.Observe(o), true
 	}
 	return err
 }
 
 // change keeps a new state before it counts. It is called with mu held.
 func (a *authority) change(s gate.State, b gate.Budget) error {
+	if !a.heard && b == a.budget && s.Same(a.state) { // most calls and answers
+		return nil
+	}
 	if a.keep != nil {
 		if err := a.keep.Save(s, b); err != nil {
 			return err
 		}
 	}
-	a.state, a.budget = s, b
+	a.state, a.budget, a.heard = s, b, false
 	return nil
 }
 
@@ -112,8 +116,9 @@ func (a *authority) judge(p *gate.Policy, c gate.Call) (gate.Decision, []string,
 	return p.Decide(c, a.state), a.state.Reads(), nil
 }
 
-// settle notes what became of a call: it goes ahead, with values a person vouched for, or it was refused.
-func (a *authority) settle(c gate.Call, d gate.Decision, vouched []gate.Ungrounded) error {
+// settle notes what became of a call by the policy: it goes ahead, with values a person vouched for, or it was refused. deaf
+// says that no result is trusted.
+func (a *authority) settle(c gate.Call, d gate.Decision, vouched []gate.Ungrounded, deaf bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if d.Answer != gate.Allow {
@@ -123,6 +128,9 @@ func (a *authority) settle(c gate.Call, d gate.Decision, vouched []gate.Unground
 	s := a.state
 	for _, u := range vouched {
 		s = s.Endorse(u.Kind, u.Value)
+	}
+	if deaf {
+		s = s.Deaf()
 	}
 	return a.change(s.Commit(c), a.budget)
 }
@@ -158,6 +166,9 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 		return "This call was not made: what the user said could not be read.", later
 	}
 	raw := params.Get("arguments").Append(nil)
+	if d.Answer == gate.Ask || s.g.opt.Audit != nil && f.readOn != nil && s.busy() { // the disk takes one time for all that wait for it
+		f.away()
+	}
 	err = s.record(audit.Event{
 		Kind: audit.Decision, Server: c.Server, Tool: c.Tool, Answer: d.Answer.String(), Rule: d.Rule, Reason: string(d.Reason), Text: d.Text,
 		Shape: audit.Shape(args), Digest: audit.Digest(raw),
@@ -175,7 +186,7 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 		}
 		d.Answer, vouched = verdict(answer, d)
 	}
-	if err := s.authority.settle(c, d, vouched); err != nil {
+	if err := s.authority.settle(c, d, vouched, s.g.deaf); err != nil {
 		s.log.Error("keeping what the session may do", "why", err)
 		return errNotRecorded.Error(), later
 	}

@@ -202,6 +202,7 @@ func TestTheStateOutlivesAGatewayAndHearsTheUser(t *testing.T) {
 		t.Error("the user's words were not heard")
 	}
 	keeper.mu.Lock()
+	keeper.heard = []gate.Observation{{Trust: gate.User, Text: "and to carol@home.example"}} // so that there is something to keep
 	keeper.fail = errors.New("disk full")
 	keeper.mu.Unlock()
 	if answer := string(r.ask(fmt.Sprintf(sendMail, 5, "send", "bob@home.example")).Append(nil)); strings.Contains(answer, "done") {

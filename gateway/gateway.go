@@ -101,6 +101,7 @@ type Gateway struct {
 	names    []string
 	eras     map[string]*era.Memory // what is known of each server, by its name
 	listWait time.Duration
+	deaf     bool        // no server's results are trusted
 	seal     cipher.AEAD // of the states of servers, see [session.bind]
 
 	mu          sync.Mutex // guards all below
@@ -139,6 +140,7 @@ func NewGateway(opt Options) (*Gateway, error) {
 			g.opt.Servers[i].CallTimeout = DefaultCallTimeout
 		}
 	}
+	g.deaf = opt.Policy != nil && !opt.Policy.TrustsResults() && !slices.ContainsFunc(opt.Servers, func(s Server) bool { return s.Trust == FirstParty })
 	if g.opt.several() {
 		if err := checkServerNames(g.names); err != nil {
 			return nil, err

@@ -79,7 +79,9 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed
 		token, _ := jsonrpc.NewID(m.Params.Get("progressToken"))
 		theirs := strictjson.Value{}
 		if f := l.flight(token); f != nil {
+			l.up.s.mu.Lock()
 			f.alive()
+			l.up.s.mu.Unlock()
 			theirs, to.request = f.progress, f.ID
 			about.Name = f.Params.Get("name").Str()
 		} else {

@@ -180,18 +180,28 @@ func (up *upstream) pinned(f *flight, about About) error {
 
 // readDefinitions reads the list of a kind as a whole, once for each running server.
 func (up *upstream) readDefinitions(f *flight, kind PinKind) error {
-	l, err := up.ready(f.ctx, f.Method)
+	l, err := f.reach(up)
 	if err != nil {
 		return err
 	}
 	b := up.book
+	b.mu.Lock()
+	known := b.read[kind] == l
+	b.mu.Unlock()
+	if known {
+		return nil
+	}
+	f.away()
 	select {
 	case b.reading <- struct{}{}:
 		defer func() { <-b.reading }()
 	case <-f.ctx.Done():
 		return f.ctx.Err()
 	}
-	if b.read[kind] == l {
+	b.mu.Lock()
+	known = b.read[kind] == l
+	b.mu.Unlock()
+	if known {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, greetFor)
@@ -203,7 +213,9 @@ func (up *upstream) readDefinitions(f *flight, kind PinKind) error {
 	if err != nil {
 		return fmt.Errorf("server %s was pinned, and cannot be checked: %w", up.name(), err)
 	}
+	b.mu.Lock()
 	b.read[kind] = l
+	b.mu.Unlock()
 	return nil
 }
 

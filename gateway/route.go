@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"strconv"
 	"time"
 
@@ -72,18 +71,6 @@ func (up *upstream) page(f *flight, next strictjson.Value) bool {
 	}
 	up.pages[f.Method]++
 	return next.Str() != cursor.Str() && up.pages[f.Method] < maxPages
-}
-
-// watch has giveUp called when the request is given up: by the client, by the end of the session, or since it took too long.
-// What waits for events by its nature may take for ever.
-func (f *flight) watch(patience time.Duration, giveUp func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.unwatch = context.AfterFunc(f.ctx, giveUp)
-	if f.listen == nil && f.Method != "tasks/result" && patience > 0 {
-		f.patience = patience
-		f.timer = time.AfterFunc(patience, func() { f.cancel(errTimeout) })
-	}
 }
 
 // detail is what the audit keeps of an answer: counts.

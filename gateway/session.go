@@ -44,6 +44,8 @@ type session struct {
 
 	mu      sync.Mutex
 	flights map[string]*flight // the client's open requests, by the key of its id
+	alarm   *time.Timer        // one for all open requests: starting one for each would wake another thread each time
+	alarmAt time.Time          // when it goes off; zero = it is not set
 	owed    int                // answers that the client waits for, also those on their way; subscriptions do not count
 	last    chan struct{}      // closed when the request before has been sent on: requests keep their order
 	hello   strictjson.Value   // the params of the client's initialize; absent before, and for a client of 2026-07-28
@@ -97,7 +99,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- s.client.Run(s.ctx, s.hear, s.bad) }()
+	go func() { ended <- s.client.RunOn(s.ctx, s.hear, s.bad) }()
 	var err error
 	select {
 	case err = <-ended:
@@ -112,7 +114,9 @@ func (s *session) run(ctx context.Context) error {
 	all.Wait()
 	s.transport.Close()
 	s.mu.Lock() // whoever opens a request has added it to work, or sees that the session has ended
-	//lint:ignore SA2001 the lock is only a barrier here
+	if s.alarm != nil {
+		s.alarm.Stop()
+	}
 	s.mu.Unlock()
 	s.work.Wait()
 	s.report()
@@ -181,8 +185,8 @@ func (s *session) bad(b *jsonrpc.BadMessage) {
 	s.reply(b.ID(), strictjson.Value{}, ownError(code, "hearsay did not pass this message on: %v", b.Err))
 }
 
-// hear takes a request or notification of the client. It must not wait for an answer.
-func (s *session) hear(m jsonrpc.Message) {
+// hear takes a request or notification of the client, on the goroutine that reads. Before it waits, it has another read on.
+func (s *session) hear(m jsonrpc.Message, readOn func()) {
 	if !KnownMethod(m.Method, false, m.Kind == jsonrpc.Notification) {
 		s.log.Warn("the client used a method the gateway does not know", "method", cleanLine(m.Method))
 		if m.Kind == jsonrpc.Request {
@@ -209,29 +213,22 @@ func (s *session) hear(m jsonrpc.Message) {
 		s.reply(m.ID, strictjson.Value{}, failure)
 		return
 	}
-	if s.quick(f) {
-		s.serve(f)
-	} else {
-		go s.serve(f)
+	f.readOn = readOn
+	if m.Params.Size() > maxInline {
+		f.away()
 	}
+	s.serve(f)
 }
 
-// quick says that serve will wait for nothing, so that the switch to another goroutine can be saved: nobody is asked, nothing
-// is put on record first, the server runs, and what came before was sent.
-func (s *session) quick(f *flight) bool {
-	up := s.servers[0]
-	if s.g.opt.Policy != nil || s.g.opt.Audit != nil || s.several != nil || up.book.pinned() {
-		return false
-	}
-	if l := up.running(); l == nil || !l.bridge.Settled() {
-		return false
-	}
-	select {
-	case <-f.turn:
-		return true
-	default:
-		return false
-	}
+// maxInline is how large the params of a request may be for it to be judged before the next one is read; judging more may
+// take as long as another core needs for several.
+const maxInline = 64 << 10
+
+// busy reports whether the client has sent more than was read, as far as its transport can tell. Only the goroutine that
+// reads may ask.
+func (s *session) busy() bool {
+	t, ok := s.transport.(interface{ Waiting() bool })
+	return !ok || t.Waiting()
 }
 
 // flight is one open request of the client.
@@ -254,12 +251,15 @@ type flight struct {
 
 	turn, sent chan struct{} // the request before was sent; this one was
 	pass, over sync.Once
+	readOn     func() // has another goroutine read the client's next message; nil once one does
 
-	mu       sync.Mutex
-	call     *jsonrpc.Call // what it became at the server; nil until it is sent
+	mu   sync.Mutex
+	call *jsonrpc.Call // what it became at the server; nil until it is sent
+
+	// Guarded by the session's mu.
 	unwatch  func() bool   // ends the watch over ctx; nil before it is sent
-	timer    *time.Timer   // ends the call; nil = nothing does
-	patience time.Duration
+	patience time.Duration // how long the server may take; 0 = for ever
+	until    time.Time     // and when that is over
 }
 
 func (f *flight) passTurn() { f.pass.Do(func() { close(f.sent) }) }
@@ -275,12 +275,73 @@ func (f *flight) yieldTurn() {
 	}()
 }
 
-// alive starts the time-out anew.
+// away is called before the request waits for anything but the disk: the client's next message is read meanwhile.
+func (f *flight) away() {
+	if f.readOn != nil {
+		f.readOn()
+		f.readOn = nil
+	}
+}
+
+// reach gives the server that runs, or starts it.
+func (f *flight) reach(up *upstream) (*link, error) {
+	if l := up.running(); l != nil {
+		return l, nil
+	}
+	f.away()
+	return up.ready(f.ctx, f.Method)
+}
+
+// watch has giveUp called when the request is given up: by the client, by the end of the session, or since it took too long.
+// What waits for events by its nature may take for ever.
+func (s *session) watch(f *flight, patience time.Duration, giveUp func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.unwatch = context.AfterFunc(f.ctx, giveUp)
+	if f.listen == nil && f.Method != "tasks/result" && patience > 0 {
+		f.patience = patience
+		f.alive()
+		s.wakeAt(f.until)
+	}
+}
+
+// alive starts the time-out anew. The caller holds the session's mu.
 func (f *flight) alive() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.timer != nil {
-		f.timer.Reset(f.patience)
+	if f.patience > 0 {
+		f.until = time.Now().Add(f.patience)
+	}
+}
+
+// wakeAt has overdue called at a time, or earlier. The caller holds mu.
+func (s *session) wakeAt(t time.Time) {
+	switch {
+	case !s.alarmAt.IsZero() && !t.Before(s.alarmAt):
+		return
+	case s.alarm == nil:
+		s.alarm = time.AfterFunc(time.Until(t), s.overdue)
+	default:
+		s.alarm.Reset(time.Until(t))
+	}
+	s.alarmAt = t
+}
+
+// overdue ends the requests that took too long, and sets the alarm for the next that may.
+func (s *session) overdue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alarmAt = time.Time{}
+	now, next := time.Now(), time.Time{}
+	for _, f := range s.flights {
+		switch {
+		case f.until.IsZero():
+		case !f.until.After(now):
+			f.cancel(errTimeout)
+		case next.IsZero() || f.until.Before(next):
+			next = f.until
+		}
+	}
+	if !next.IsZero() && s.ctx.Err() == nil {
+		s.wakeAt(next)
 	}
 }
 
@@ -327,19 +388,14 @@ func (s *session) open(m jsonrpc.Message) (*flight, strictjson.Value) {
 func (s *session) close(f *flight, answer func()) {
 	f.over.Do(func() {
 		f.passTurn()
-		f.mu.Lock()
-		if f.unwatch != nil {
-			f.unwatch()
-		}
-		if f.timer != nil {
-			f.timer.Stop()
-			f.timer = nil // progress that comes late must not start it again
-		}
-		f.mu.Unlock()
-		f.cancel(nil)
 		s.mu.Lock()
 		delete(s.flights, f.ID.Key())
+		unwatch := f.unwatch
 		s.mu.Unlock()
+		if unwatch != nil {
+			unwatch()
+		}
+		f.cancel(nil)
 		if answer != nil {
 			answer()
 		}

@@ -76,7 +76,7 @@ func (s *session) listen(f *flight) {
 	}
 	parts, single := s.parts(f, filter)
 	f.shared = &shared{parts: parts, branches: map[*link]*branch{}}
-	f.watch(0, func() { s.unlisten(f) })
+	s.watch(f, 0, func() { s.unlisten(f) })
 	s.mu.Lock()
 	f.ready = true // servers that start from now on are subscribed to, see [session.joined]
 	s.mu.Unlock()

@@ -89,6 +89,7 @@ func (s *session) named(f *flight, method, joined string) (up *upstream, inner s
 	if name, ok := s.known(f, up, method, joined); ok {
 		return up, name
 	}
+	f.away()
 	select {
 	case <-s.restock(f, up, method).answered:
 	case <-f.ctx.Done():

@@ -16,6 +16,9 @@ import (
 // stage, reading strictly, is behind it (jsonrpc), so is the table of methods (hear).
 func (s *session) serve(f *flight) {
 	// 2 Which server, under which name it knows the thing asked for. Some requests are for the gateway itself.
+	if s.several != nil && f.Method != "tools/call" {
+		f.away()
+	}
 	if s.own(f) {
 		return
 	}
@@ -60,7 +63,7 @@ func (s *session) serve(f *flight) {
 	}
 
 	// 6 Send what was judged: params as they were read, with names and tokens of our own.
-	link, err := up.ready(f.ctx, f.Method)
+	link, err := f.reach(up)
 	if err != nil {
 		s.fail(f, up, nil, err)
 		return
@@ -116,18 +119,29 @@ func (s *session) serve(f *flight) {
 	}
 	select {
 	case <-f.turn: // requests reach the server in the order the client sent them
-	case <-f.ctx.Done():
+	default:
+		f.away()
+		select {
+		case <-f.turn:
+		case <-f.ctx.Done():
+		}
 	}
-	f.watch(up.CallTimeout, func() {
+	s.watch(f, up.CallTimeout, func() {
 		if f.sentAs().Forget() {
 			s.fail(f, up, link, f.ctx.Err())
 		}
 	})
-	if s.g.opt.Audit != nil { // what waits for the record must not hold up the server's next answer
-		treat := answered
-		answered = func(m jsonrpc.Message, err error) { go treat(m, err) }
+	inline := func(m jsonrpc.Message, err error) {
+		if m.Result.Size() > maxInline { // the server's next answer is read meanwhile
+			go answered(m, err)
+		} else {
+			answered(m, err)
+		}
 	}
-	if err := f.call.Send(f.ctx, f.Method, params, answered, f.Extra...); err != nil {
+	if !link.bridge.Settled() {
+		f.away()
+	}
+	if err := f.call.Send(f.ctx, f.Method, params, inline, f.Extra...); err != nil {
 		s.fail(f, up, link, err)
 	}
 	f.passTurn()

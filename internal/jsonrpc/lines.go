@@ -116,6 +116,9 @@ func (l *Lines) Read(ctx context.Context) (Message, error) {
 	}
 }
 
+// Waiting reports whether more has come than was read. Only the goroutine that reads may ask.
+func (l *Lines) Waiting() bool { return len(l.ready) > 0 || l.in.Buffered() > 0 }
+
 func badMessage(m Message, err error) *BadMessage {
 	bad := &BadMessage{Err: err, Request: m.Method != ""}
 	if !m.ID.IsZero() {

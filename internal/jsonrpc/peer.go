@@ -40,28 +40,51 @@ func NewPeer(t Transport, stats *Stats) *Peer {
 // none of these may wait for an answer of this peer, or it never comes. When it returns all open calls have failed with
 // [ErrClosed].
 func (p *Peer) Run(ctx context.Context, hear func(Message), bad func(*BadMessage)) error {
-	for {
-		m, err := p.transport.Read(ctx)
-		if unread := (*BadMessage)(nil); errors.As(err, &unread) {
-			if !p.failAnswer(unread) {
-				bad(unread)
+	return p.RunOn(ctx, func(m Message, _ func()) { hear(m) }, bad)
+}
+
+// RunOn is Run with a way to wait: once hear has called readOn, another goroutine reads the next message, and hear may take
+// its time; RunOn does not wait for it. A message that needs no waiting is so heard where it was read, without the switch to
+// another goroutine, which can take longer than all the rest. readOn may be called again, by the same goroutine, for nothing.
+func (p *Peer) RunOn(ctx context.Context, hear func(m Message, readOn func()), bad func(*BadMessage)) error {
+	ended := make(chan error, 1)
+	var read func()
+	read = func() {
+		for {
+			m, err := p.transport.Read(ctx)
+			if unread := (*BadMessage)(nil); err != nil && errors.As(err, &unread) {
+				if !p.failAnswer(unread) {
+					bad(unread)
+				}
+				continue
 			}
-			continue
-		}
-		if err != nil {
-			p.fail()
-			return err
-		}
-		if m.Kind != Response {
-			hear(m)
-			continue
-		}
-		if call := p.remove(m.ID); call != nil {
-			call.answered(m, nil)
-		} else {
-			p.stats.Unsolicited.Add(1)
+			if err != nil {
+				p.fail()
+				ended <- err
+				return
+			}
+			if m.Kind != Response {
+				passed := false
+				hear(m, func() {
+					if !passed {
+						passed = true
+						go read()
+					}
+				})
+				if passed {
+					return
+				}
+				continue
+			}
+			if call := p.remove(m.ID); call != nil {
+				call.answered(m, nil)
+			} else {
+				p.stats.Unsolicited.Add(1)
+			}
 		}
 	}
+	read()
+	return <-ended
 }
 
 // failAnswer fails the call whose answer could not be read.

@@ -169,6 +169,56 @@ func TestPeerBoundsOpenCalls(t *testing.T) {
 	}
 }
 
+// Whoever hears a message may wait for an answer of the same peer once another goroutine reads; messages are heard in order.
+func TestReadingGoesOnWhileOneWaits(t *testing.T) {
+	toPeer, fromOther := io.Pipe()
+	toOther, fromPeer := io.Pipe()
+	lines, other := NewLines(toPeer, fromPeer, LineOptions{}), NewLines(toOther, fromOther, LineOptions{})
+	p := NewPeer(lines, nil)
+	ctx := context.Background()
+	heard, ended := make(chan string, 10), make(chan error, 1)
+	go func() {
+		ended <- p.RunOn(ctx, func(m Message, readOn func()) {
+			if m.Kind == Request {
+				readOn()
+				readOn() // for nothing
+				call, err := p.Open(nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := call.Do(ctx, "back", strictjson.Value{}); err != nil {
+					t.Error(err)
+				}
+			}
+			heard <- m.Method
+		}, func(*BadMessage) {})
+	}()
+	for _, text := range []string{`{"jsonrpc":"2.0","id":1,"method":"waits"}`, `{"jsonrpc":"2.0","method":"a"}`, `{"jsonrpc":"2.0","method":"b"}`} {
+		if _, err := other.out.Write([]byte(text + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := <-heard, <-heard; a != "a" || b != "b" {
+		t.Errorf("heard %s, %s", a, b)
+	}
+	back, err := other.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Write(ctx, Message{Kind: Response, ID: back.ID, Result: strictjson.Object()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-heard; got != "waits" {
+		t.Errorf("heard %s", got)
+	}
+	other.Close()
+	if err := <-ended; err != io.EOF {
+		t.Errorf("ended with %v", err)
+	}
+	lines.Close()
+}
+
 func ExamplePeer() {
 	toClient, fromServer := io.Pipe()
 	toServer, fromClient := io.Pipe()
