@@ -42,6 +42,7 @@ type Bridge struct {
 	inLess    chan struct{} // closed and replaced when something was taken from in
 	outLess   chan struct{}
 	writing   bool // the goroutine that writes out runs
+	busy      bool // … and is at it
 	listening bool // the goroutine that reads the server runs
 }
 
@@ -242,7 +243,7 @@ func (b *Bridge) impatient() {
 func (b *Bridge) settle(tr translator) {
 	b.stopTimer()
 	b.tr, b.phase = tr, last
-	if tr == nil && !b.listening && !b.writing { // nor does the bridge wait for anything of its own
+	if tr == nil && !b.listening && b.greet.IsZero() { // nor does the server owe the bridge an answer
 		b.way.Store(straight)
 	}
 	close(b.settled)
@@ -330,10 +331,27 @@ func poke(c chan struct{}) {
 	}
 }
 
-// toServer hands a message to the goroutine that writes. The caller holds mu.
+// atOnce is a context that waits for nothing.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// toServer writes a message, or has it written where that must be waited for. The caller holds mu.
 func (b *Bridge) toServer(m jsonrpc.Message) {
 	if b.ended != nil {
 		return
+	}
+	if len(b.out) == 0 && !b.busy {
+		err := b.inner.Write(atOnce, m)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, context.Canceled) {
+			go b.unsent(m)
+			return
+		}
 	}
 	b.out = append(b.out, queued{m: m})
 	if !b.writing {
@@ -433,22 +451,27 @@ func (b *Bridge) write() {
 		q := b.out[0]
 		b.out[0] = queued{}
 		b.out = b.out[1:]
+		b.busy = true
 		close(b.outLess)
 		b.outLess = make(chan struct{})
 		b.mu.Unlock()
-		if b.inner.Write(context.Background(), q.m) != nil && q.m.Kind == jsonrpc.Request {
-			b.unsent(q.m.ID)
+		err := b.inner.Write(context.Background(), q.m)
+		b.mu.Lock()
+		b.busy = false
+		b.mu.Unlock()
+		if err != nil {
+			b.unsent(q.m)
 		}
 	}
 }
 
 // unsent answers a request that the transport did not take. One that ended says so itself.
-func (b *Bridge) unsent(id jsonrpc.ID) {
+func (b *Bridge) unsent(m jsonrpc.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	answer := failure(id, jsonrpc.CodeInternal, "the server takes no more requests")
+	answer := failure(m.ID, jsonrpc.CodeInternal, "the server takes no more requests")
 	switch {
-	case b.ended != nil:
+	case b.ended != nil || m.Kind != jsonrpc.Request:
 	case b.tr != nil:
 		b.tr.fromServer(answer)
 	case b.listening && !b.search(answer, nil):

@@ -7,97 +7,136 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
-// feed is the one subscription that is kept open at a newer server, for all that an older client hears of: it is opened anew when
-// the client wants to hear of something else, and the old one given up once the new one is acknowledged.
+// Bounds of the subscriptions at a newer server.
+const (
+	maxFollowed = 128             // resources that a client hears of: each is an open request
+	maxReopen   = 8               // how often in a row one that the server ends is opened again
+	reopenMin   = time.Second     // … the first time after so long, then twice as long each time
+	reopenMax   = 5 * time.Minute // one that lasted so long did not end at once
+)
+
+// feed is the subscriptions that are open at a newer server: one for the lists, one for each resource. There are servers that take a
+// second one for the same thing in place of the first, and forget it with the first: so none is ever replaced by a larger one.
 type feed struct {
-	uris    map[string]bool // resources that the client subscribed to
-	pending []subscribing   // what waits for the next acknowledgement
-	now     jsonrpc.ID      // the one that is acknowledged; zero = none
-	next    jsonrpc.ID      // the one that is being opened; zero = none
-	stale   bool            // what is wanted has changed since next was opened
-	fails   int             // that ended at once, in a row
-	timer   *time.Timer
+	open    map[string]*stream // by id
+	uris    map[string]*stream // those of resources
 	stopped bool
 }
 
-// subscribing is a resources/subscribe of the client.
-type subscribing struct {
-	id  jsonrpc.ID
-	uri string
+// stream is one subscription.
+type stream struct {
+	id     jsonrpc.ID
+	filter strictjson.Value
+	uri    string       // of the resource; "" for the lists
+	waits  []jsonrpc.ID // requests of the client that are answered when it is acknowledged
+	agreed bool
+	since  time.Time
+	fails  int
+	timer  *time.Timer // until it is opened again
 }
 
 func (f *feed) stop() {
 	f.stopped = true
-	if f.timer != nil {
-		f.timer.Stop()
+	for _, s := range f.open {
+		s.quiet()
+	}
+	for _, s := range f.uris {
+		s.quiet()
+	}
+}
+
+func (s *stream) quiet() {
+	if s.timer != nil {
+		s.timer.Stop()
 	}
 }
 
 // subscribe takes a resources/subscribe.
 func (t *toModern) subscribe(m jsonrpc.Message) {
 	uri := m.Params.Get("uri").Str()
+	s := t.uris[uri]
 	switch {
 	case !t.found.Get("capabilities").Get("resources").Get("subscribe").Bool():
 		t.refuse(m, jsonrpc.CodeMethodNotFound, "the server has no subscriptions to resources")
-		return
-	case len(t.uris) >= maxURIs || len(t.pending) >= maxURIs:
+	case s != nil && s.agreed:
+		t.b.toClient(result(m.ID, strictjson.Object()))
+	case s != nil && len(s.waits) < maxFollowed:
+		s.waits = append(s.waits, m.ID)
+	case s != nil || len(t.uris) >= maxFollowed:
 		t.refuse(m, jsonrpc.CodeInternal, "too many subscriptions")
-		return
+	default:
+		s = &stream{uri: uri, waits: []jsonrpc.ID{m.ID}, filter: strictjson.Object(member("resourceSubscriptions", strictjson.Array(str(uri))))}
+		t.uris[uri] = s
+		t.follow(s)
 	}
-	t.uris[uri] = true
-	t.pending = append(t.pending, subscribing{m.ID, uri})
-	t.follow()
 }
 
-// follow opens the subscription for what the client is to hear of now.
-func (t *toModern) follow() {
-	if !t.next.IsZero() {
-		t.stale = true
-		return
+func (t *toModern) unsubscribe(m jsonrpc.Message) {
+	if s := t.uris[m.Params.Get("uri").Str()]; s != nil {
+		t.forget(s, "the subscription was given up")
 	}
-	t.stale = false
+	t.b.toClient(result(m.ID, strictjson.Object()))
+}
+
+// followLists opens the subscription to what the server says of its lists.
+func (t *toModern) followLists() {
 	filter := strictjson.Object()
 	for _, about := range changed {
 		if t.found.Get("capabilities").Get(about.capability).Get("listChanged").Bool() {
 			filter = filter.With(about.filter, strictjson.Bool(true))
 		}
 	}
-	if len(t.uris) > 0 {
-		filter = filter.With("resourceSubscriptions", names(t.uris))
+	if filter.Len() > 0 {
+		t.follow(&stream{filter: filter})
 	}
-	if filter.Len() == 0 {
-		t.leave()
-		return
-	}
-	t.next = jsonrpc.RandomID()
-	t.b.toServer(request(t.next, "subscriptions/listen", strictjson.Object(member("notifications", filter), member("_meta", t.meta))))
 }
 
-// leave gives up the subscription that is open.
-func (t *toModern) leave() {
-	if !t.now.IsZero() {
-		t.b.toServer(cancelled(t.now, "the client wants to hear of something else"))
-		t.now = jsonrpc.ID{}
+// follow opens a subscription.
+func (t *toModern) follow(s *stream) {
+	s.id, s.since, s.agreed = jsonrpc.RandomID(), time.Now(), false
+	t.open[s.id.Key()] = s
+	t.b.toServer(request(s.id, "subscriptions/listen", strictjson.Object(member("notifications", s.filter), member("_meta", t.meta))))
+}
+
+// forget gives a subscription up, and answers who waits for it.
+func (t *toModern) forget(s *stream, why string) {
+	if t.open[s.id.Key()] == s {
+		t.b.toServer(cancelled(s.id, "the client does not follow this any more"))
 	}
+	t.gone(s, why)
+}
+
+func (t *toModern) gone(s *stream, why string) {
+	s.quiet()
+	delete(t.open, s.id.Key())
+	delete(t.uris, s.uri)
+	for _, id := range s.waits {
+		t.b.toClient(failure(id, jsonrpc.CodeInvalidParams, why))
+	}
+	s.waits = nil
 }
 
 // news takes a notification of a newer server.
 func (t *toModern) news(m jsonrpc.Message) {
 	meta := m.Params.Get("_meta")
 	id, _ := jsonrpc.NewID(meta.Get(metaSubscription))
-	ours := !id.IsZero() && (id.Key() == t.now.Key() || id.Key() == t.next.Key())
+	s := t.open[id.Key()]
 	switch _, list := changed[m.Method]; {
 	case m.Method == "notifications/subscriptions/acknowledged":
-		if ours && id.Key() == t.next.Key() {
-			t.acknowledged(m.Params.Get("notifications"))
+		if s != nil && !s.agreed {
+			t.acknowledged(s, m.Params.Get("notifications").Get("resourceSubscriptions"))
 		}
 		return
 	case m.Method == "notifications/cancelled":
 		id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
 		t.ended(failure(id, jsonrpc.CodeInternal, "cancelled"))
 		return
-	case list, m.Method == "notifications/resources/updated":
-		if !ours {
+	case list:
+		if s == nil || s.uri != "" {
+			return
+		}
+	case m.Method == "notifications/resources/updated":
+		if s == nil || s.uri != m.Params.Get("uri").Str() {
 			return
 		}
 	case m.Method == "notifications/progress":
@@ -122,61 +161,45 @@ func (t *toModern) news(m jsonrpc.Message) {
 	t.b.toClient(m)
 }
 
-// acknowledged answers who waited to hear whether the server agrees, and gives up the old subscription.
-func (t *toModern) acknowledged(agreed strictjson.Value) {
-	t.leave()
-	t.now, t.next, t.fails = t.next, jsonrpc.ID{}, 0
-	has := map[string]bool{}
-	for _, uri := range agreed.Get("resourceSubscriptions").Elems() {
-		has[uri.Str()] = true
+// acknowledged notes what the server says it will tell.
+func (t *toModern) acknowledged(s *stream, uris strictjson.Value) {
+	if s.agreed = s.uri == ""; s.agreed {
+		return
 	}
-	pending := t.pending
-	t.pending = nil
-	for _, s := range pending {
-		switch {
-		case has[s.uri] || !t.uris[s.uri]: // or it was given up meanwhile
-			t.b.toClient(result(s.id, strictjson.Object()))
-		case t.stale: // it came after this one was opened
-			t.pending = append(t.pending, s)
-		default:
-			delete(t.uris, s.uri)
-			t.b.toClient(failure(s.id, jsonrpc.CodeInvalidParams, "the server does not take this subscription"))
-		}
+	for _, uri := range uris.Elems() {
+		s.agreed = s.agreed || uri.Str() == s.uri
 	}
-	if t.stale {
-		t.follow()
+	if !s.agreed {
+		t.forget(s, "the server does not take this subscription")
+		return
 	}
+	for _, id := range s.waits {
+		t.b.toClient(result(id, strictjson.Object()))
+	}
+	s.waits = nil
 }
 
 // ended takes the end of a subscription. false: the answer is to something else.
 func (t *toModern) ended(m jsonrpc.Message) bool {
-	switch key := m.ID.Key(); key {
-	case "":
-		return false
-	case t.next.Key():
-		t.next = jsonrpc.ID{}
-		for _, s := range t.pending {
-			delete(t.uris, s.uri)
-			t.b.toClient(failure(s.id, jsonrpc.CodeInternal, "the server does not take subscriptions"))
-		}
-		t.pending = nil
-		if code, _ := jsonrpc.ErrorCode(m.Error); code == jsonrpc.CodeMethodNotFound {
-			t.stale = false
-			return true
-		}
-	case t.now.Key():
-		t.now = jsonrpc.ID{}
-	default:
+	s := t.open[m.ID.Key()]
+	if s == nil {
 		return false
 	}
-	if t.fails++; t.fails > maxReopen || t.stopped || !t.next.IsZero() {
+	delete(t.open, s.id.Key())
+	if time.Since(s.since) > reopenMax {
+		s.fails = 0
+	}
+	s.fails++
+	if code, _ := jsonrpc.ErrorCode(m.Error); code == jsonrpc.CodeMethodNotFound || s.fails > maxReopen || len(s.waits) > 0 {
+		t.gone(s, "the server does not take this subscription")
 		return true
 	}
-	t.timer = time.AfterFunc(min(reopenMin<<(t.fails-1), reopenMax), func() {
+	s.agreed = false
+	s.timer = time.AfterFunc(reopenMin<<(s.fails-1), func() {
 		t.b.mu.Lock()
 		defer t.b.mu.Unlock()
-		if !t.stopped && t.next.IsZero() && t.now.IsZero() {
-			t.follow()
+		if !t.stopped && (s.uri == "" || t.uris[s.uri] == s) {
+			t.follow(s)
 		}
 	})
 	return true

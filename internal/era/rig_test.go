@@ -31,9 +31,13 @@ func (w *wire) Read(context.Context) (jsonrpc.Message, error) {
 func (w *wire) Write(ctx context.Context, m jsonrpc.Message) error {
 	if w.full != nil {
 		select {
-		case <-w.full:
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-w.full: // what is written although ctx has ended need not wait
+		default:
+			select {
+			case <-w.full:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 	w.mu.Lock()

@@ -10,12 +10,9 @@ import (
 
 // Bounds towards a newer server.
 const (
-	maxInputs = 16              // questions in one "input_required"
-	busyWait  = time.Second     // before a retry that a server asks for without a question; twice as long each time
-	maxBusy   = 5               // such retries of one call
-	maxReopen = 8               // subscriptions in a row that ended at once
-	reopenMin = time.Second     // between two of them, twice as long each time
-	reopenMax = 5 * time.Minute // …
+	maxInputs = 16          // questions in one "input_required"
+	busyWait  = time.Second // before a retry that a server asks for without a question; twice as long each time
+	maxBusy   = 5           // such retries of one call
 )
 
 // toModern stands for a server that knows initialize in front of one that does not.
@@ -60,7 +57,7 @@ func newToModern(b *Bridge, found strictjson.Value) *toModern {
 	}
 	t := &toModern{b: b, found: found, meta: modernMeta(b.hello), version: version,
 		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}}
-	t.feed.uris = map[string]bool{}
+	t.feed.open, t.feed.uris = map[string]*stream{}, map[string]*stream{}
 	return t
 }
 
@@ -105,7 +102,7 @@ func (t *toModern) fromClient(m jsonrpc.Message) {
 	case jsonrpc.Notification:
 		switch m.Method {
 		case "notifications/initialized":
-			t.follow()
+			t.followLists()
 		case "notifications/cancelled":
 			id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
 			if r := t.byClient[id.Key()]; r != nil {
@@ -134,11 +131,7 @@ func (t *toModern) fromClient(m jsonrpc.Message) {
 	case "resources/subscribe":
 		t.subscribe(m)
 	case "resources/unsubscribe":
-		if uri := m.Params.Get("uri").Str(); t.uris[uri] {
-			delete(t.uris, uri)
-			t.follow()
-		}
-		t.b.toClient(ok)
+		t.unsubscribe(m)
 	default:
 		if !asks(m.Method) && !translated(m.Method) {
 			t.refuse(m, jsonrpc.CodeMethodNotFound, m.Method+" is not translated: the server speaks MCP "+Modern+", its client "+t.version)

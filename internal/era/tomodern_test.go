@@ -171,61 +171,73 @@ func TestRoundsAreBounded(t *testing.T) {
 func TestSubscriptionsOfAnOlderClient(t *testing.T) {
 	inBubble(t, nil, func(r *rig) {
 		r.legacyClient()
-		listen := func(filter string) jsonrpc.Message {
-			t.Helper()
-			sent := r.atServer()
-			if len(sent) == 0 || sent[len(sent)-1].Method != "subscriptions/listen" {
-				t.Fatalf("no subscription: %s", written(sent))
-			}
-			m := sent[len(sent)-1]
-			if got := string(m.Params.Get("notifications").Append(nil)); strings.Count(got, "true") != 2 || !strings.Contains(got, filter) {
-				t.Errorf("subscribed to %s", got)
-			}
-			return m
-		}
-		about := func(method, sub, more string) string {
-			return `{"method":"notifications/` + method + `","params":{` + more + `"_meta":{"io.modelcontextprotocol/subscriptionId":` + sub + `}}}`
+		about := func(method string, sub jsonrpc.Message, more string) string {
+			return `{"method":"notifications/` + method + `","params":{` + more + `"_meta":{"io.modelcontextprotocol/subscriptionId":` + id(sub) + `}}}`
 		}
 		r.client(`{"method":"notifications/initialized"}`)
-		first := listen(`"toolsListChanged":true`)
-		r.server(about("subscriptions/acknowledged", id(first), `"notifications":{"toolsListChanged":true},`))
-		r.server(about("tools/list_changed", id(first), ``), about("tools/list_changed", `"other"`, ``), `{"method":"notifications/tools/list_changed"}`)
+		lists := r.atServer()
+		if len(lists) != 1 || lists[0].Method != "subscriptions/listen" || lists[0].Params.Get("notifications").Len() != 2 {
+			t.Fatal(written(lists))
+		}
+		r.server(about("subscriptions/acknowledged", lists[0], `"notifications":{"toolsListChanged":true},`))
+		r.server(about("tools/list_changed", lists[0], ``), about("resources/updated", lists[0], `"uri":"a://1",`), `{"method":"notifications/tools/list_changed"}`,
+			`{"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"other"}}}`)
 		one(t, r.atClient(), `{"method":"notifications/tools/list_changed"}`)
 
-		r.client(`{"id":"s","method":"resources/subscribe","params":{"uri":"a://1"}}`)
-		second := listen(`"resourceSubscriptions":["a://1"]`)
-		r.client(`{"id":"t","method":"resources/subscribe","params":{"uri":"a://2"}}`)
-		none(t, "the client", r.atClient())
-		r.server(about("subscriptions/acknowledged", id(second), `"notifications":{"resourceSubscriptions":["a://1"]},`))
-		one(t, r.atClient(), `{"id":"s","result":{}}`)
-		sent := r.atServer()
-		if len(sent) != 2 || string(sent[0].Params.Get("requestId").Append(nil)) != id(first) {
-			t.Fatalf("the first one is still open: %s", written(sent))
+		subscribe := func(uri string) jsonrpc.Message {
+			t.Helper()
+			r.client(`{"id":"s","method":"resources/subscribe","params":{"uri":"` + uri + `"}}`)
+			none(t, "the client", r.atClient())
+			return one(t, r.atServer(), `{"id":ID,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["`+uri+`"]},`+newMeta+`}}`)
 		}
-		third := sent[1]
-		r.server(about("subscriptions/acknowledged", id(third), `"notifications":{"resourceSubscriptions":["a://1"]},`))
-		one(t, r.atClient(), `{"id":"t","error":{"code":-32602,"message":"the server does not take this subscription"}}`)
-		r.server(about("resources/updated", id(third), `"uri":"a://1",`))
+		first := subscribe("a://1")
+		r.client(`{"id":"again","method":"resources/subscribe","params":{"uri":"a://1"}}`)
+		r.server(about("subscriptions/acknowledged", first, `"notifications":{"resourceSubscriptions":["a://1"]},`))
+		if got := r.atClient(); len(got) != 2 || got[0].Result.Len()+got[1].Result.Len() != 0 || got[1].Error.Len() > 0 {
+			t.Errorf("two requests for one subscription: %s", written(got))
+		}
+		second := subscribe("a://2")
+		r.server(about("subscriptions/acknowledged", second, `"notifications":{},`))
+		one(t, r.atClient(), `{"id":"s","error":{"code":-32602,"message":"the server does not take this subscription"}}`)
+		one(t, r.atServer(), `{"method":"notifications/cancelled","params":{"requestId":`+id(second)+`,"reason":"the client does not follow this any more"}}`)
+		r.server(about("resources/updated", first, `"uri":"a://1",`), about("resources/updated", first, `"uri":"a://2",`), about("resources/updated", second, `"uri":"a://2",`))
 		one(t, r.atClient(), `{"method":"notifications/resources/updated","params":{"uri":"a://1"}}`)
 
-		r.atServer()
-		r.server(`{"method":"notifications/cancelled","params":{"requestId":` + id(third) + `}}`) // the server ends it
+		r.server(`{"method":"notifications/cancelled","params":{"requestId":` + id(first) + `}}`) // the server ends it
 		time.Sleep(reopenMin)
-		fourth := listen(`"a://1"`)
-		r.server(about("subscriptions/acknowledged", id(fourth), `"notifications":{},`))
+		third := r.atServer()
+		if len(third) != 1 || third[0].Params.Get("notifications").Get("resourceSubscriptions").Len() != 1 {
+			t.Fatalf("it is not opened again: %s", written(third))
+		}
+		r.server(about("resources/updated", third[0], `"uri":"a://1",`))
+		r.atClient()
 		r.client(`{"id":"u","method":"resources/unsubscribe","params":{"uri":"a://1"}}`)
 		one(t, r.atClient(), `{"id":"u","result":{}}`)
-		listen(`"toolsListChanged":true`)
+		one(t, r.atServer(), `{"method":"notifications/cancelled","params":{"requestId":`+id(third[0])+`,"reason":"the client does not follow this any more"}}`)
 
-		for range 2 * maxReopen { // one that always ends is not opened for ever
-			sent := r.w.sent
-			if len(sent) > 0 {
-				r.server(`{"id":` + id(sent[len(sent)-1]) + `,"error":{"code":-32603,"message":"no"}}`)
+		opened := 0
+		for last := lists[0]; opened < 3*maxReopen; opened++ { // one that always ends is not opened for ever
+			r.server(`{"id":` + id(last) + `,"result":{"resultType":"complete"}}`)
+			var sent []jsonrpc.Message
+			for range 1 << maxReopen {
+				time.Sleep(reopenMin)
+				if sent = r.atServer(); len(sent) > 0 {
+					break
+				}
 			}
-			r.atServer()
-			time.Sleep(reopenMax)
-			synctest.Wait()
+			if len(sent) == 0 {
+				break
+			}
+			last = sent[0]
 		}
-		none(t, "the server", r.atServer())
+		if opened == 0 || opened == 3*maxReopen {
+			t.Errorf("opened again %d times", opened)
+		}
+		for i := range 2 * maxFollowed {
+			r.client(fmt.Sprintf(`{"id":"f%d","method":"resources/subscribe","params":{"uri":"b://%d"}}`, i, i))
+		}
+		if sent := r.atServer(); len(sent) != maxFollowed {
+			t.Errorf("%d subscriptions", len(sent))
+		}
 	})
 }
