@@ -5,11 +5,11 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -24,26 +24,40 @@ import (
 )
 
 const (
-	turns     = 24                     // of each way and measure, in turns; the median of the turns counts
 	slice     = 250 * time.Millisecond // of one turn
 	bodySize  = 1 << 10                // of a plain HTTP answer
 	pull      = 128 << 20              // bytes through a tunnel in one turn
 	setUppers = 4                      // parallel clients that set up tunnels
 )
 
-// way is how a client reaches the origin: proxy is its address, "" for the direct way.
+// way is how a client reaches an origin: dialled, through a relay's listener for it, or through a proxy.
 type way struct {
-	name  string
-	proxy string
-	pid   int
+	name   string
+	proxy  string            // its address
+	relays map[string]string // origin to listener
+	pid    int               // 0 where nothing lies between
 }
 
-// TestTable builds both proxies, runs each as a process of its own with a policy that allows the origin alone, and prints what
-// each does in turns with the direct way, over the loopback interface:
+// dial connects to what stands for an origin: itself, a relay's listener, or the proxy.
+func (w way) dial(origin string) (net.Conn, error) {
+	switch {
+	case w.proxy != "":
+		origin = w.proxy
+	case w.relays != nil:
+		origin = w.relays[origin]
+	}
+	return net.Dial("tcp", origin)
+}
+
+// TestTable builds both proxies, runs each as a process of its own with a policy that allows the origin alone, beside a bare
+// relay, and prints what each does in turns with the direct way, over the loopback interface. There are two tables: with every
+// part in a process of its own, as they are in the field, and with client and origin in one process, where the direct way
+// never wakes another process and so is faster than any way there is between two programs:
 //
-//	cd egress/bench && go test -run TestTable -v -timeout 20m .
+//	cd egress/bench && HEARSAY_BENCH=1 go test -run TestTable -v -timeout 20m .
 //
-// HEARSAY_BENCH_TUNNELS sets how many idle tunnels are held for the memory row (default 2000).
+// HEARSAY_BENCH_TURNS sets the turns of each way and measure, HEARSAY_BENCH_TUNNELS how many idle tunnels are held for the
+// memory row.
 func TestTable(t *testing.T) {
 	if os.Getenv("HEARSAY_BENCH") == "" {
 		t.Skip("a measurement, not a test: set HEARSAY_BENCH=1")
@@ -51,36 +65,59 @@ func TestTable(t *testing.T) {
 	dir := t.TempDir()
 	build(t, "../..", filepath.Join(dir, "hearsay"), "./cmd/hearsay")
 	build(t, ".", filepath.Join(dir, "smokescreen"), "github.com/stripe/smokescreen")
-	ways := []way{{name: "direct"}, startHearsay(t, dir), startSmokescreen(t, dir)}
-
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(page) }))
-	defer web.Close()
-	echo := listen(t, func(c net.Conn) { io.Copy(c, c) })
-	source := listen(t, func(c net.Conn) {
-		piece := make([]byte, 256<<10)
-		for range pull / len(piece) {
-			if _, err := c.Write(piece); err != nil {
-				return
-			}
-		}
-	})
-
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "measure\tdirect\thearsay\tof direct\tCPU µs\tsmokescreen\tof direct\tCPU µs\thearsay / smokescreen\t")
-	row := func(measure, unit string, r []result) {
-		fmt.Fprintf(w, "%s (%s)\t%.0f\t%.0f\t%.2f\t%.1f\t%.0f\t%.2f\t%.1f\t%.2f\t\n", measure, unit,
-			r[0].rate, r[1].rate, r[1].rate/r[0].rate, r[1].cpu, r[2].rate, r[2].rate/r[0].rate, r[2].cpu, r[1].rate/r[2].rate)
+	together, err := serveOrigin()
+	if err != nil {
+		t.Fatal(err)
 	}
-	row("plain HTTP, 1 connection", "requests/s", measureHTTP(t, ways, web.URL, 1))
-	row("plain HTTP, 32 connections", "requests/s", measureHTTP(t, ways, web.URL, 32))
-	row("CONNECT set-ups", "tunnels/s", measureSetUps(t, ways, echo))
-	row("one tunnel", "MiB/s", measureTunnel(t, ways, source))
-	tunnels, memory := measureMemory(t, ways[1:], echo)
-	fmt.Fprintf(w, "memory of %d idle tunnels (KiB each)\t\t%.1f\t\t\t%.1f\t\t\t%.2f\t\n", tunnels, memory[0], memory[1], memory[0]/memory[1])
+	t.Run("apart", func(t *testing.T) { table(t, dir, startOrigin(t)) })
+	t.Run("ends-together", func(t *testing.T) { table(t, dir, together) })
+}
+
+func table(t *testing.T, dir string, o origin) {
+	ways := []way{{name: "direct"}, startRelay(t, o), startHearsay(t, dir), startSmokescreen(t, dir)}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "measure\tdirect\t")
+	for _, way := range ways[1:] {
+		fmt.Fprintf(w, "%s\tof direct\tCPU µs\t", way.name)
+	}
+	fmt.Fprintln(w)
+	row := func(name, measure, unit string, turn func(way) (float64, time.Duration)) {
+		t.Run(name, func(t *testing.T) {
+			r := inTurns(t, ways, turn)
+			fmt.Fprintf(w, "%s (%s)\t%.0f\t", measure, unit, r[0].rate)
+			for _, r1 := range r[1:] {
+				fmt.Fprintf(w, "%.0f\t%.2f\t%.1f\t", r1.rate, r1.rate/r[0].rate, r1.cpu)
+			}
+			fmt.Fprintln(w)
+		})
+	}
+	row("http1", "plain HTTP, 1 connection", "requests/s", requests(t, o.web, 1))
+	row("http32", "plain HTTP, 32 connections", "requests/s", requests(t, o.web, 32))
+	row("setups", "CONNECT set-ups", "tunnels/s", setUps(t, o.echo))
+	row("tunnel", "one tunnel", "MiB/s", throughput(t, o.source))
+	t.Run("memory", func(t *testing.T) {
+		n := setting(t, "HEARSAY_BENCH_TUNNELS", 2000)
+		fmt.Fprintf(w, "memory of %d idle tunnels (KiB each)\t\t", n)
+		for _, kib := range measureMemory(t, ways[1:], o.echo, n) {
+			fmt.Fprintf(w, "%.1f\t\t\t", kib)
+		}
+		fmt.Fprintln(w)
+	})
 	w.Flush()
 }
 
-var page = bytes.Repeat([]byte("x"), bodySize)
+// setting reads a number from the environment.
+func setting(t *testing.T, name string, def int) int {
+	s := os.Getenv(name)
+	if s == "" {
+		return def
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		t.Fatalf("%s: %q is no positive number", name, s)
+	}
+	return n
+}
 
 // build makes a program of the module that holds the folder.
 func build(t *testing.T, folder, out, pkg string) {
@@ -160,6 +197,7 @@ type result struct{ rate, cpu float64 }
 // inTurns gives each way its turn, again and again: noise of the machine falls on all. A turn returns how many units it did
 // and how long it took.
 func inTurns(t *testing.T, ways []way, turn func(way) (units float64, took time.Duration)) []result {
+	turns := setting(t, "HEARSAY_BENCH_TURNS", 12) // the median of them counts
 	rates := make([][]float64, len(ways))
 	units := make([]float64, len(ways))
 	cpu := make([]time.Duration, len(ways))
@@ -223,19 +261,25 @@ func during(workers int, do func()) (float64, time.Duration) {
 	return float64(total), took
 }
 
-func measureHTTP(t *testing.T, ways []way, target string, conns int) []result {
+// requests gets a page over and over on kept connections.
+func requests(t *testing.T, addr string, conns int) func(way) (float64, time.Duration) {
 	clients := map[string]*http.Client{}
-	for _, w := range ways {
-		tr := &http.Transport{MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, DisableCompression: true}
-		if w.proxy != "" {
-			tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: w.proxy})
+	return func(w way) (float64, time.Duration) {
+		c := clients[w.name]
+		if c == nil {
+			tr := &http.Transport{
+				MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, DisableCompression: true,
+				DialContext: func(_ context.Context, _, addr string) (net.Conn, error) { return w.dial(addr) },
+			}
+			if w.proxy != "" {
+				tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: w.proxy})
+			}
+			t.Cleanup(tr.CloseIdleConnections)
+			c = &http.Client{Transport: tr}
+			clients[w.name] = c
 		}
-		clients[w.name] = &http.Client{Transport: tr}
-		t.Cleanup(tr.CloseIdleConnections)
-	}
-	return inTurns(t, ways, func(w way) (float64, time.Duration) {
 		return during(conns, func() {
-			res, err := clients[w.name].Get(target)
+			res, err := c.Get("http://" + addr)
 			if err != nil {
 				t.Error(err)
 				return
@@ -246,17 +290,14 @@ func measureHTTP(t *testing.T, ways []way, target string, conns int) []result {
 				t.Errorf("%s: %s, %d bytes, %v", w.name, res.Status, len(body), err)
 			}
 		})
-	})
+	}
 }
 
 // open reaches addr by a way: dialled, or through a CONNECT.
 func open(w way, addr string) (net.Conn, error) {
-	if w.proxy == "" {
-		return net.Dial("tcp", addr)
-	}
-	conn, err := net.Dial("tcp", w.proxy)
-	if err != nil {
-		return nil, err
+	conn, err := w.dial(addr)
+	if err != nil || w.proxy == "" {
+		return conn, err
 	}
 	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", addr, addr)
 	// Byte by byte to the end of the head, so that what follows stays in the connection.
@@ -275,8 +316,9 @@ func open(w way, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-func measureSetUps(t *testing.T, ways []way, addr string) []result {
-	return inTurns(t, ways, func(w way) (float64, time.Duration) {
+// setUps opens tunnels, sends four bytes there and back, and closes them.
+func setUps(t *testing.T, addr string) func(way) (float64, time.Duration) {
+	return func(w way) (float64, time.Duration) {
 		return during(setUppers, func() {
 			conn, err := open(w, addr)
 			if err != nil {
@@ -286,7 +328,7 @@ func measureSetUps(t *testing.T, ways []way, addr string) []result {
 			defer conn.Close()
 			ping(t, conn)
 		})
-	})
+	}
 }
 
 func ping(t *testing.T, conn net.Conn) {
@@ -299,9 +341,10 @@ func ping(t *testing.T, conn net.Conn) {
 	}
 }
 
-func measureTunnel(t *testing.T, ways []way, addr string) []result {
+// throughput pulls bytes through one tunnel.
+func throughput(t *testing.T, addr string) func(way) (float64, time.Duration) {
 	buf := make([]byte, 256<<10)
-	return inTurns(t, ways, func(w way) (float64, time.Duration) {
+	return func(w way) (float64, time.Duration) {
 		start := time.Now()
 		conn, err := open(w, addr)
 		if err != nil {
@@ -321,18 +364,11 @@ func measureTunnel(t *testing.T, ways []way, addr string) []result {
 			t.Errorf("%s: %d bytes", w.name, got)
 		}
 		return float64(got) / (1 << 20), time.Since(start)
-	})
+	}
 }
 
-// measureMemory holds idle tunnels open and returns what each adds to the proxy's resident memory, in KiB.
-func measureMemory(t *testing.T, ways []way, addr string) (int, []float64) {
-	n := 2000
-	if s := os.Getenv("HEARSAY_BENCH_TUNNELS"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+// measureMemory holds n idle tunnels open and returns what each adds to the proxy's resident memory, in KiB.
+func measureMemory(t *testing.T, ways []way, addr string, n int) []float64 {
 	var out []float64
 	for _, w := range ways {
 		before := resident(t, w.pid)
@@ -351,7 +387,7 @@ func measureMemory(t *testing.T, ways []way, addr string) (int, []float64) {
 			c.Close()
 		}
 	}
-	return n, out
+	return out
 }
 
 // resident reads the resident memory of a process in KiB.
@@ -372,25 +408,4 @@ func resident(t *testing.T, pid int) int {
 	}
 	t.Fatal("no VmRSS")
 	return 0
-}
-
-func listen(t *testing.T, serve func(net.Conn)) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				serve(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
 }
