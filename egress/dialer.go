@@ -130,8 +130,12 @@ func (d *Dialer) Connect(ctx context.Context, e Explanation, req *Request) (net.
 		addrs[i] = netip.AddrPortFrom(a.Addr, t.port)
 	}
 	conn, err := race(ctx, addrs, func(ctx context.Context, ap netip.AddrPort) (net.Conn, error) {
-		nd := net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-			return d.checkSocket(t, ap, address, req)
+		nd := net.Dialer{ControlContext: func(_ context.Context, _, address string, c syscall.RawConn) error {
+			if err := d.checkSocket(t, ap, address, req); err != nil {
+				return err
+			}
+			connectEarly(c, ap)
+			return nil
 		}}
 		return nd.DialContext(ctx, "tcp", ap.String())
 	})

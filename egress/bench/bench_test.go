@@ -300,20 +300,37 @@ func open(w way, addr string) (net.Conn, error) {
 		return conn, err
 	}
 	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", addr, addr)
-	// Byte by byte to the end of the head, so that what follows stays in the connection.
-	var head []byte
-	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); {
-		if _, err := conn.Read(one); err != nil {
+	head := make([]byte, 0, 1024)
+	for {
+		n, err := conn.Read(head[len(head):cap(head)])
+		if err != nil {
 			conn.Close()
 			return nil, err
 		}
-		head = append(head, one[0])
+		head = head[:len(head)+n]
+		if end := bytes.Index(head, []byte("\r\n\r\n")); end >= 0 {
+			if !bytes.Contains(head[:end], []byte(" 200 ")) {
+				conn.Close()
+				return nil, fmt.Errorf("%s: %q", w.name, head)
+			}
+			return &tunnelled{conn, head[end+4:]}, nil
+		}
 	}
-	if !bytes.Contains(head[:min(len(head), 16)], []byte(" 200 ")) {
-		conn.Close()
-		return nil, fmt.Errorf("%s: %q", w.name, head)
+}
+
+// tunnelled is a connection of which some bytes came with the proxy's answer.
+type tunnelled struct {
+	net.Conn
+	early []byte
+}
+
+func (c *tunnelled) Read(p []byte) (int, error) {
+	if len(c.early) == 0 {
+		return c.Conn.Read(p)
 	}
-	return conn, nil
+	n := copy(p, c.early)
+	c.early = c.early[n:]
+	return n, nil
 }
 
 // setUps opens tunnels, sends four bytes there and back, and closes them.
