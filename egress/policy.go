@@ -234,6 +234,31 @@ func (p *Policy) Decide(t Target, req *Request) Decision {
 	return Decision{Allowed: p.reportOnly, Report: p.reportOnly, Reason: ReasonNotAllowed}
 }
 
+// DecideSome judges a target for the sake of plain HTTP requests that are still to come: it is allowed if some request to it could
+// be. Each of them needs a Decide of its own.
+func (p *Policy) DecideSome(t Target) Decision {
+	if p == nil || !t.IsValid() {
+		return Decision{Reason: ReasonNoPolicy}
+	}
+	for i := range p.deny {
+		if r := &p.deny[i]; r.request == nil && (r.matchHost(t) || p.denyCovers(r, t.addr)) && r.matchPort(t.port) {
+			return Decision{Rule: r.text, Reach: r.reach, Reason: ReasonDenied}
+		}
+	}
+	for i := range p.allow {
+		if r := &p.allow[i]; r.matchHost(t) && r.matchPort(t.port) {
+			return Decision{Allowed: true, Rule: r.text, Reach: r.reach}
+		}
+	}
+	return Decision{Allowed: p.reportOnly, Report: p.reportOnly, Reason: ReasonNotAllowed}
+}
+
+// AllowsPort reports whether any host at all may be reached on a port by some rule. Where it does not, nothing that a client could
+// still say changes a refusal.
+func (p *Policy) AllowsPort(port uint16) bool {
+	return p != nil && (p.reportOnly || slices.ContainsFunc(p.allow, func(r rule) bool { return r.matchPort(port) }))
+}
+
 // DecideName reports whether any port of a name may be reached by some rule, for a resolver that answers only such names.
 func (p *Policy) DecideName(name string) Decision {
 	t, err := NewTarget(name, 443)

@@ -216,6 +216,29 @@ func TestDecideName(t *testing.T) {
 	}
 }
 
+func TestDecideSome(t *testing.T) {
+	p := mustPolicy(t, PolicyOptions{
+		Allow: []string{"db.example.com:5432", "GET http://web.example.com:8080/v1/*", "part.example.com"},
+		Deny:  []string{"DELETE http://part.example.com/*", "gone.example.com", "DELETE http://never.example.com/*"},
+	})
+	for target, want := range map[string]bool{"db.example.com:5432": true, "db.example.com:80": false, "web.example.com:8080": true, "web.example.com:80": false,
+		"part.example.com:80": true, "gone.example.com:80": false, "never.example.com:80": false, "93.184.215.14:8080": false} {
+		target, err := ParseTarget(target, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.DecideSome(target); got.Allowed != want {
+			t.Errorf("%s: %+v", target, got)
+		}
+	}
+	var none *Policy
+	for port, want := range map[uint16]bool{443: true, 80: true, 5432: true, 8080: true, 22: false} {
+		if got := p.AllowsPort(port); got != want || none.AllowsPort(port) {
+			t.Errorf("port %d: %t", port, got)
+		}
+	}
+}
+
 func TestInwardExemptions(t *testing.T) {
 	p := mustPolicy(t, PolicyOptions{
 		Allow: []string{"*:*"},

@@ -239,8 +239,7 @@ func (c *conn) serve() {
 		c.tunnel(t, opener{granted: func() bool { return true }, refused: func(egress.Reason) {}, failed: c.tlsFailed})
 		return
 	}
-	if err := c.in.need(1); err != nil {
-		c.lost(err)
+	if !c.firstByte() {
 		return
 	}
 	switch detect(c.in.buffered()[0]) {
@@ -267,6 +266,35 @@ func (c *conn) serve() {
 	}
 }
 
+// silentPart is the part of the time for a head in which a transparent connection to an address that no rule names has to speak:
+// programs whose protocol names a host do so at once, and others would wait for a far side that is never dialled.
+const silentPart = 4
+
+// firstByte waits for a client to speak.
+func (c *conn) firstByte() bool {
+	var unlisted question // what is refused if it does not
+	if c.trans != nil {
+		if ap, given := c.originalTarget(); !given.IsValid() {
+			unlisted.target = literal(ap)
+			unlisted.reason = c.rules().Dialer.Policy.Decide(unlisted.target, nil).Reason
+		}
+	}
+	if unlisted.reason != "" {
+		_ = c.in.Conn.SetReadDeadline(time.Now().Add(c.srv.opts.Limits.HeadTime / silentPart))
+		defer c.in.Conn.SetReadDeadline(noDeadline)
+	}
+	err := c.in.need(1)
+	switch {
+	case err == nil:
+		return true
+	case unlisted.reason != "" && err != io.EOF:
+		c.note(c.decide(unlisted))
+	default:
+		c.lost(err)
+	}
+	return false
+}
+
 // lost notes why a client that was expected to speak did not.
 func (c *conn) lost(err error) {
 	if err == io.EOF {
@@ -290,27 +318,25 @@ func (c *conn) originalTarget() (netip.AddrPort, egress.Target) {
 	return ap, t
 }
 
-// bareTCP finds the target of a transparent connection on a port where the far side may have to speak first, so that it cannot
-// wait for the client to name its host: what the address stands for, or the address itself where the rules name it.
+// bareTCP finds the target of a transparent connection that cannot wait for the client to name its host: on a port where the far
+// side may have to speak first, what the address stands for, or the address itself where the rules name it; and an address that is
+// refused whatever the client may say.
 func (c *conn) bareTCP() (egress.Target, bool) {
 	if c.trans == nil {
 		return egress.Target{}, false
 	}
 	ap, given := c.originalTarget()
-	if ap.Port() == httpPort || ap.Port() == tlsPort {
-		return egress.Target{}, false
-	}
 	policy := c.rules().Dialer.Policy
-	t := given
-	if !given.IsValid() {
-		t = literal(ap)
+	named := ap.Port() == httpPort || ap.Port() == tlsPort // by SNI or Host
+	if given.IsValid() {
+		return given, !named && (policy.Decide(given, nil).Allowed || !policy.DecideSome(given).Allowed)
 	}
-	d := policy.Decide(t, nil)
-	if d.Allowed {
-		return t, true
+	t := literal(ap)
+	if policy.Decide(t, nil).Allowed {
+		return t, !named
 	}
-	// Refused at once, unless what the client says can still bring it under another rule.
-	return t, given.IsValid() && d.Reason != egress.ReasonTunnel && !policy.DecideName(given.Host()).Allowed
+	// No rule has a host on this port, be it by the way of a credential.
+	return t, !policy.AllowsPort(ap.Port()) && !(ap.Port() == httpPort && policy.AllowsPort(tlsPort))
 }
 
 // write sends to the client what is not a message's body.

@@ -64,8 +64,10 @@ func (c *conn) judge(q question, e *Event) {
 			return
 		}
 		if !r.Allowed {
-			// Rules for single requests only: each of them is judged when it comes.
-			if r.Reason == egress.ReasonTunnel || r.Reason == egress.ReasonNotAllowed && d.Policy.DecideName(q.target.Host()).Allowed {
+			// Rules for single requests only: each of them is judged when it comes. On port 80 it may go on to another port, where a
+			// credential goes with it.
+			if r.Reason == egress.ReasonTunnel || d.Policy.DecideSome(q.target).Allowed ||
+				r.Reason == egress.ReasonNotAllowed && q.target.Port() == httpPort && d.Policy.DecideName(q.target.Host()).Allowed {
 				e.Allowed, e.Reason = true, ""
 			}
 			return

@@ -246,7 +246,7 @@ func (h *session) switched(p plan, u *upstream, mask *broker.Mask) {
 	if !c.write(out) {
 		return
 	}
-	c.pump(u.Conn, func() error { return c.flushTo(u.Conn) }, nil)
+	_ = c.pump(u.Conn, func() error { return c.flushTo(u.Conn) }, nil)
 }
 
 // appendAnswer writes a response head anew.

@@ -204,3 +204,26 @@ func FuzzFirstBytes(f *testing.F) {
 		}
 	})
 }
+
+// FuzzFirstLine: what net/http reads as a request is taken for one, and how the bytes come makes no difference.
+func FuzzFirstLine(f *testing.F) {
+	for _, s := range []string{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "\r\nget\t/ hTTp/1.0\n\n", "PING\r\n", "HTTHTTP/", "SSH-2.0-x\r\n", "\x00\x00", "GET /\x00 HTTP/1.1\r\n"} {
+		f.Add([]byte(s), 3)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, cut int) {
+		var whole, pieces firstLine
+		got := whole.read(b)
+		if cut >= 0 && cut <= len(b) {
+			said := pieces.read(b[:cut])
+			if said == wordsUnknown {
+				said = pieces.read(b[cut:])
+			}
+			if said != got {
+				t.Errorf("%q: %d, cut at %d %d", b, got, cut, said)
+			}
+		}
+		if _, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b))); err == nil && got != wordsHTTP {
+			t.Errorf("%q is a request, not %d", b, got)
+		}
+	})
+}

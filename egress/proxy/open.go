@@ -22,12 +22,13 @@ type opener struct {
 
 // tunnel opens a tunnel to t and moves its bytes to the end.
 //
-// On port 80 what comes through must be HTTP, and each request is judged. On port 443, for a name, it must be a ClientHello
-// that names the target, which is read whole before anything is dialled. On other ports the far side may have to speak first,
-// so it is dialled at once; what the client says first is still held until it is known not to be a hello, or to be a right one.
+// On port 80, and where the rules let single requests through but no tunnel, what comes through must be HTTP, and each request
+// is judged. On port 443, for a name, it must be a ClientHello that names the target, which is read whole before anything is
+// dialled. On other ports the far side may have to speak first, so it is dialled at once; what the client says first is still
+// held until it is known what it is. A hello must be a right one, and of HTTP each request is judged.
 func (c *conn) tunnel(t egress.Target, o opener) {
 	_, isLiteral := t.Addr()
-	requests := t.Port() == httpPort && !o.judged
+	requests := !o.judged && (t.Port() == httpPort || t.Port() != tlsPort && c.requestsOnly(t))
 	if r := c.decide(question{target: t, opaque: !requests, requests: requests}); r != "" {
 		c.note(r)
 		o.refused(r)
@@ -54,6 +55,7 @@ func (c *conn) tunnel(t egress.Target, o opener) {
 			return
 		}
 	}
+	gen := c.room.gen.Load()
 	far, r := c.open(c.ctx, t, nil)
 	if r != "" {
 		c.note(r)
@@ -72,21 +74,48 @@ func (c *conn) tunnel(t egress.Target, o opener) {
 		return
 	}
 	c.guard.begin(c.srv.opts.Limits.Idle)
-	second := &secondHello{c: c, t: t, told: make(chan struct{})}
-	c.pump(far,
-		func() error { return c.firstUp(t, far, o, o.judged || helloFirst, second) },
-		func() error { return second.watchFar(far) })
+	w := &farWords{c: c, t: t, told: make(chan struct{})}
+	err := c.pump(far,
+		func() error { return c.firstUp(t, far, o, o.judged || helloFirst, w) },
+		func() error { return w.watchFar(far) })
+	if err == errTaken {
+		h := session{c: c, fixed: t}
+		if w.stale {
+			far.Close()
+		} else {
+			h.kept = append(h.kept, &upstream{stream: stream{Conn: far}, target: t, gen: gen})
+		}
+		h.run()
+	}
+}
+
+// requestsOnly reports whether the rules let no tunnel to t through, but perhaps single requests.
+func (c *conn) requestsOnly(t egress.Target) bool {
+	policy := c.rules().Dialer.Policy
+	return !policy.Decide(t, nil).Allowed && policy.DecideSome(t).Allowed
 }
 
 // firstUp passes on what a client says first: a hello that was judged, or whatever it turns out to be.
-func (c *conn) firstUp(t egress.Target, far net.Conn, o opener, isTLS bool, second *secondHello) (err error) {
+func (c *conn) firstUp(t egress.Target, far net.Conn, o opener, isTLS bool, w *farWords) (err error) {
 	var r egress.Reason
 	if !isTLS {
-		isTLS, r, err = c.firstWords(t)
+		var said words
+		said, r, err = c.firstWords(t, far, w)
+		if said == wordsHTTP {
+			if r == "" && w.takeOver(far) {
+				return errTaken
+			}
+			if r == "" {
+				r = ReasonBadAnswer // who speaks before it is asked is no HTTP server
+			}
+			c.note(c.decide(question{target: t, reason: r}))
+			return errRefused
+		}
+		isTLS = said == wordsTLS
 	}
 	if err == nil && r == "" && isTLS {
-		if err = second.pass(far, c.helloSize); err == nil { // and not a byte more: a second hello may lie behind it
-			r, err = second.watchClient(far)
+		if err = w.pass(far, c.helloSize); err == nil { // and not a byte more: a second hello may lie behind it
+			r, err = w.watchClient(far)
 		}
 	}
 	switch {
@@ -102,31 +131,39 @@ func (c *conn) firstUp(t egress.Target, far net.Conn, o opener, isTLS bool, seco
 // errRefused ends a tunnel whose first bytes were refused.
 var errRefused = net.ErrClosed
 
-// pump joins the client with the far side until both directions have ended.
-func (c *conn) pump(far net.Conn, firstUp, firstDown func() error) {
+// pump joins the client with the far side until both directions have ended. It returns errTaken when both are still open and
+// somebody else's now.
+func (c *conn) pump(far net.Conn, firstUp, firstDown func() error) error {
 	j := joint{
 		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, firstUp: firstUp, firstDown: firstDown, splice: &c.srv.pipes, recovered: c.recovered,
 		linger: func() { c.guard.begin(min(lingerTime, c.srv.opts.Limits.Idle)) },
 	}
 	err := j.run()
-	if err != nil {
+	if err != nil && err != errTaken {
 		c.note(ReasonBroken)
 	}
+	return err
 }
 
 // flushTo sends on what was read from the client beyond what was needed, and lets go of the buffer.
 func (c *conn) flushTo(far net.Conn) error {
-	b := c.in.buffered()
-	if len(b) > 0 {
-		if err := c.movedUp(len(b)); err != nil {
+	if b := c.in.buffered(); len(b) > 0 {
+		if err := c.passUp(far, b); err != nil {
 			return err
-		}
-		if _, err := far.Write(b); err != nil {
-			return writeError{err}
 		}
 		c.in.discard(len(b))
 	}
 	c.in.release()
+	return nil
+}
+
+func (c *conn) passUp(far net.Conn, b []byte) error {
+	if err := c.movedUp(len(b)); err != nil {
+		return err
+	}
+	if _, err := far.Write(b); err != nil {
+		return writeError{err}
+	}
 	return nil
 }
 
@@ -145,29 +182,67 @@ func (c *conn) hello(t egress.Target) (r egress.Reason, ok bool) {
 	return r, r == ""
 }
 
-// firstWords holds what a client says first on a port where anything may be spoken, until it is known whether it is TLS.
-// An end of input is no error: the relay meets it again.
-func (c *conn) firstWords(t egress.Target) (isTLS bool, r egress.Reason, err error) {
+// firstWords reads what a client says first on a port where anything may be spoken, until it is known what it is. A hello is
+// held until it is whole. Of what could become the line of a request all goes on to the far side that is no whole one yet, since a
+// client that says so much and no more may be waiting for an answer; if it does become one, the far side is closed upon it, and
+// the request begins anew. An end of input is no error: the relay meets it again.
+func (c *conn) firstWords(t egress.Target, far net.Conn, w *farWords) (words, egress.Reason, error) {
 	if len(c.in.buffered()) == 0 {
 		if err := c.in.fill(readSize); err == io.EOF {
-			return false, "", nil
+			return wordsOpaque, "", nil
 		} else if err != nil {
-			return false, "", err
+			return wordsOpaque, "", err
 		}
 	}
-	if c.in.buffered()[0] != recordHandshake {
-		return false, "", nil
+	limits := &c.srv.opts.Limits
+	if c.in.buffered()[0] == recordHandshake {
+		c.guard.begin(limits.HeadTime) // once begun it has to come
+		h, err := c.in.readHello()
+		c.guard.begin(limits.Idle)
+		switch {
+		case err == errHello:
+			return wordsOpaque, "", nil // no server takes it for one either
+		case err == io.EOF, err == io.ErrUnexpectedEOF:
+			return wordsOpaque, "", nil // what never becomes one
+		case err != nil:
+			return wordsOpaque, "", err
+		}
+		return wordsTLS, c.judgeHello(t, h), nil
 	}
-	h, err := c.in.readHello()
-	switch {
-	case err == errHello:
-		return false, "", nil // no server takes it for one either
-	case err == io.EOF, err == io.ErrUnexpectedEOF:
-		return false, "", nil // what never becomes one
-	case err != nil:
-		return false, "", err
+	var line firstLine
+	passed, dropped := 0, 0 // bytes of the line that have gone on: still in the buffer, and no longer
+	for {
+		b := c.in.buffered()
+		n := min(len(b), len(preface))
+		if dropped > 0 || n <= prefaceSafe || string(b[:n]) != preface[:n] {
+			switch said := line.read(b[passed:]); {
+			case said == wordsHTTP && dropped > 0:
+				return said, ReasonTooLarge, nil
+			case said == wordsHTTP:
+				w.stale = passed > 0
+				return said, "", nil
+			case said == wordsOpaque:
+				c.in.discard(passed)
+				return said, "", nil
+			}
+			if err := c.passUp(far, b[passed:]); err != nil {
+				return wordsOpaque, "", err
+			}
+			if passed = len(b); passed >= limits.Head {
+				c.in.discard(passed)
+				passed, dropped = 0, dropped+passed
+			}
+		} else if n == len(preface) { // HTTP/2, whose requests are not read
+			c.in.discard(passed)
+			return wordsOpaque, "", nil
+		}
+		if err := c.in.fill(limits.Head + readSize); err == io.EOF {
+			c.in.discard(passed)
+			return wordsOpaque, "", nil
+		} else if err != nil {
+			return wordsOpaque, "", err
+		}
 	}
-	return true, c.judgeHello(t, h), nil
 }
 
 // judgeHello compares a ClientHello with the target of its tunnel.

@@ -14,8 +14,8 @@
 // The proxy sees where a connection goes, not what a tunnel carries: TLS is not opened. Its name in the clear must be the
 // target's, which a server may ignore: one that serves several names on one certificate can be asked for another inside.
 // A host that is allowed can be told anything. Port 80 is taken
-// for HTTP in every tunnel, port 443 for TLS; on other ports what is not TLS passes unread. HTTP/2 is carried inside tunnels
-// only. Requests on one connection are answered one after the other.
+// for HTTP in every tunnel, port 443 for TLS; on other ports what is neither TLS nor HTTP/1 passes unread. HTTP/2 is carried
+// inside tunnels only, and without TLS on other ports only. Requests on one connection are answered one after the other.
 package proxy
 
 import (

@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"net"
+	"os"
+	"sync/atomic"
 
 	"github.com/seed-4e9f7b04/hearsay/egress"
 )
@@ -23,25 +26,25 @@ const (
 	retryAt = 5 + 4 + 2
 )
 
-// secondHello holds the second ClientHello of a tunnel to the name of the first. A client can make a server ask for one, and
-// some servers heed the name in it alone.
-type secondHello struct {
+// farWords is what the far side of a tunnel says first, as far as it bears on what the client may say. A client can make a
+// server ask for a second ClientHello, and some servers heed the name in it alone: it is held to the name of the first.
+type farWords struct {
 	c     *conn
 	t     egress.Target
-	told  chan struct{} // closed when retry is known
-	retry bool
+	told  chan struct{} // closed when retry and given are known
+	retry bool          // it asks for a second hello
+	taken atomic.Bool   // the connection is wanted for requests
+	given bool          // it had said nothing by then, and is left alone
+	stale bool          // it has been sent part of what is no longer meant for it
 }
 
-// watchFar reads what the far side says first, notes whether it asks for a second hello, and passes it on.
-func (s *secondHello) watchFar(far net.Conn) error {
+// watchFar reads what the far side says first, notes what it is, and passes it on.
+func (s *farWords) watchFar(far net.Conn) error {
 	in := stream{Conn: far}
-	defer close(s.told)
-	err := in.need(1)
-	if err == nil && in.buffered()[0] == recordHandshake {
-		if err = in.need(retryAt + len(retryRandom)); err == nil {
-			b := in.buffered()
-			s.retry = b[5] == 2 && bytes.Equal(b[retryAt:retryAt+len(retryRandom)], retryRandom)
-		}
+	s.listen(&in)
+	if s.given {
+		in.release()
+		return errTaken
 	}
 	// An end or a fault is the relay's to meet, behind what came before it.
 	if b := in.buffered(); len(b) > 0 {
@@ -57,8 +60,32 @@ func (s *secondHello) watchFar(far net.Conn) error {
 	return nil
 }
 
+func (s *farWords) listen(in *stream) {
+	defer close(s.told)
+	err := in.need(1)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.given = s.taken.Load()
+	case err == nil && in.buffered()[0] == recordHandshake:
+		if in.need(2) != nil || in.buffered()[1] != 3 || in.need(retryAt+len(retryRandom)) != nil {
+			return
+		}
+		b := in.buffered()
+		s.retry = b[5] == 2 && bytes.Equal(b[retryAt:retryAt+len(retryRandom)], retryRandom)
+	}
+}
+
+// takeOver ends watchFar, and reports whether the far side has neither spoken nor ended, so that the connection may be used anew.
+func (s *farWords) takeOver(far net.Conn) bool {
+	s.taken.Store(true)
+	_ = far.SetReadDeadline(longAgo)
+	<-s.told
+	_ = far.SetReadDeadline(noDeadline)
+	return s.given
+}
+
 // watchClient passes on what a client says behind its first hello until no second one can come, and judges the second one.
-func (s *secondHello) watchClient(far net.Conn) (egress.Reason, error) {
+func (s *farWords) watchClient(far net.Conn) (egress.Reason, error) {
 	in := &s.c.in
 	for {
 		if s.isTold() && !s.retry {
@@ -92,7 +119,7 @@ func (s *secondHello) watchClient(far net.Conn) (egress.Reason, error) {
 	}
 }
 
-func (s *secondHello) isTold() bool {
+func (s *farWords) isTold() bool {
 	select {
 	case <-s.told:
 		return true
@@ -101,12 +128,9 @@ func (s *secondHello) isTold() bool {
 	}
 }
 
-func (s *secondHello) pass(far net.Conn, n int) error {
-	if err := s.c.movedUp(n); err != nil {
+func (s *farWords) pass(far net.Conn, n int) error {
+	if err := s.c.passUp(far, s.c.in.buffered()[:n]); err != nil {
 		return err
-	}
-	if _, err := far.Write(s.c.in.buffered()[:n]); err != nil {
-		return writeError{err}
 	}
 	s.c.in.discard(n)
 	return nil

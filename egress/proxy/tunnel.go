@@ -17,7 +17,7 @@ const lingerTime = 10 * time.Second
 type joint struct {
 	client, server net.Conn
 	up, down       func(n int) error // told of each piece that moved; an error ends the tunnel
-	firstUp        func() error      // runs before the relay of its direction, nil for nothing; its error ends the tunnel
+	firstUp        func() error      // runs before the relay of its direction, nil for nothing; its error ends the tunnel, see also errTaken
 	firstDown      func() error
 	recovered      func(*error) // deferred where a panic could come
 	linger         func()       // called once, when nothing can reach anyone any more but a side still sends
@@ -48,6 +48,9 @@ func (j *joint) run() error {
 	wg.Go(func() { upErr = j.direction(j.server, j.client, j.up, j.firstUp) })
 	downErr := j.direction(j.client, j.server, j.down, j.firstDown)
 	wg.Wait()
+	if upErr == errTaken && downErr == errTaken {
+		return errTaken
+	}
 	j.server.Close()
 	j.client.Close()
 	if upErr != nil && (downErr == nil || errors.Is(downErr, net.ErrClosed)) {
@@ -69,6 +72,9 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 	}
 	if err == nil {
 		err = relay(dst, src, moved, j.splice)
+	}
+	if err == errTaken {
+		return err
 	}
 	var w writeError
 	if err == nil && j.wasReset(src) {
@@ -93,6 +99,9 @@ func (j *joint) direction(dst, src net.Conn, moved func(int) error, first func()
 	abort(src)
 	return err
 }
+
+// errTaken is the error of a first function whose direction is taken over by somebody else: where both are, nothing is closed.
+var errTaken = errors.New("taken over")
 
 func (j *joint) writesTo(side net.Conn) *writes {
 	if side == j.client {
