@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Neutralize returns content with every token, in any ASCII case and wherever it stands, replaced by namzu_untrusted, and with
@@ -76,6 +75,7 @@ type cursor struct {
 	since  int // from here on
 	doubts int // plain: how often another anchor was thought of
 
+	seen      int // look-alikes: content[pos:seen] was scanned for a z
 	looked    int // look-alikes: the c.valid for which it was looked whether a letter lacks
 	wide      int // look-alikes: content[pos:wide] is ASCII
 	reference int // look-alikes: where the last & was found, and one more; 0 if there was none
@@ -84,34 +84,37 @@ type cursor struct {
 // next decides a piece of content from c.pos on: content[c.pos:end] is to be copied as it is, then with stands in place of
 // what lies between end and the new c.pos.
 func next[S text](content S, c *cursor) (end int, with string) {
-	if c.valid <= c.pos && c.bad == 0 {
-		to := min(c.pos+window, len(content))
-		if vectors && !c.lookalikes {
-			n, token := scan(content, c)
-			if token {
-				c.pos = n + len(Token)
-				return n, defanged
-			}
-			if n > c.pos {
-				c.pos = n
-				return n, ""
-			}
-			if c.retry > c.pos {
-				to = min(c.retry, to)
-			}
-		}
-		c.valid, c.bad, c.ascii = wellFormed(content, c.pos, to)
-	}
 	var start, stop int
-	var found bool
-	if c.lookalikes {
-		start, stop, found = searchLookalike(content, c)
-	} else if c.ascii {
+	var scanned, token, found bool
+	if c.valid <= c.pos && c.bad == 0 {
+		if vectors && c.pos >= c.retry && len(content)-c.pos >= minScan {
+			c.valid, token = scan(content, c)
+			scanned = c.valid > c.pos || token
+		}
+		if !scanned {
+			to := min(c.pos+window, len(content))
+			if c.retry > c.pos {
+				to = min(to, c.retry)
+			}
+			c.valid, c.bad, c.ascii = wellFormed(content, c.pos, to)
+		}
+	}
+	switch {
+	case c.lookalikes && token: // none reaches into it
+		start, stop, found = searchLookalike(content, c, c.valid)
+	case c.lookalikes:
+		start, stop, found = searchLookalike(content, c, min(c.valid+MaxLookalike, len(content)))
+	case !scanned && c.ascii:
 		start, stop, found = search(content, c)
 	}
-	if found {
+	switch {
+	case found:
 		c.pos, c.valid = stop, max(c.valid, stop)
 		return start, defanged
+	case token:
+		end = c.valid
+		c.pos = end + len(Token)
+		return end, defanged
 	}
 	end = c.valid
 	c.pos = end + c.bad
@@ -134,7 +137,7 @@ const manyMisses, seldomMiss, sampled = 32, 256, 256
 
 // search finds the first token that starts in content[c.pos:c.valid].
 func search[S text](content S, c *cursor) (start, stop int, ok bool) {
-	for start = c.pos; ; start++ {
+	for start = c.pos; start <= len(content)-len(Token); start++ {
 		anchor := anchors[c.anchor]
 		from, to := start+anchor.at, min(c.valid+anchor.at, len(content))
 		if from >= to {
@@ -159,6 +162,7 @@ func search[S text](content S, c *cursor) (start, stop int, ok bool) {
 			c.misses, c.since = 0, start
 		}
 	}
+	return 0, 0, false
 }
 
 // rarest returns which anchor a sample of the content holds least often.
@@ -172,106 +176,6 @@ func rarest[S text](sample S) int {
 		}
 	}
 	return slices.Index(count[:], slices.Min(count[:]))
-}
-
-// marks are the bytes with which something can begin that is read as the token's z: the letter, a reference, or (from wideMarks
-// on) a character of more than one byte.
-var marks = [...]byte{'z', 'Z', '&', 0xCE, 0xE1, 0xE2, 0xEA, 0xEF, 0xF0}
-
-const (
-	referenceMark = 2
-	wideMarks     = 3
-)
-
-// searchLookalike finds the first look-alike of the token that starts in content[c.pos:c.valid].
-func searchLookalike[S text](content S, c *cursor) (start, stop int, ok bool) {
-	from, to := c.pos, min(c.valid+MaxLookalike, len(content))
-	if c.wide = max(c.wide, from); c.wide < to && content[c.wide] < utf8.RuneSelf {
-		c.wide = skipASCII(content, c.wide, to)
-	}
-	looked := wideMarks
-	if c.wide < to {
-		looked = len(marks)
-	}
-	for from < to {
-		found := to
-		for i, mark := range marks[:looked] {
-			if c.next[i] < from || c.next[i] < to && content[c.next[i]] != mark {
-				c.next[i] = seek(content, max(c.next[i], from), to, mark)
-			}
-			found = min(found, c.next[i])
-		}
-		if found >= to {
-			break
-		}
-		if found == c.next[referenceMark] {
-			c.reference = found + 1
-		}
-		references := c.reference > 0 && found-c.reference < MaxLookalike
-		if endsLikeZ(content, found) && canFollowM(content, found, references) && readAs(unitAt(content, found, isZ).r)&isZ != 0 {
-			if start = startBefore(content, found, references); start >= c.valid {
-				break // it belongs to the next piece, and is found again there
-			}
-			if start >= c.pos {
-				if stop, ok, _ = matchAt(content, start, true); ok {
-					return start, stop, true
-				}
-			}
-		}
-		from = found + 1
-		if c.misses++; c.misses >= manyMisses && c.looked != c.valid && looked == wideMarks && c.next[referenceMark] >= to {
-			if c.looked = c.valid; lacksLetter(content[c.pos:to]) {
-				break
-			}
-		}
-	}
-	return 0, 0, false
-}
-
-// zEnds holds, for each of the wide marks, the last bytes of the characters that begin with it and are read as z.
-var zEnds = func() (ends [len(marks)][0x40]bool) {
-	for _, c := range confusables {
-		s := string(c.r)
-		if i := slices.Index(marks[:], s[0]); c.as&isZ != 0 && i >= 0 {
-			ends[i][s[len(s)-1]&0x3F] = true
-		}
-	}
-	return ends
-}()
-
-// endsLikeZ reports whether the character at i, which begins with one of the marks, can be read as z: a quick no for most punctuation
-// of Chinese and most of Greek.
-func endsLikeZ[S text](content S, i int) bool {
-	size := 3
-	switch c := content[i]; {
-	case c < utf8.RuneSelf:
-		return true
-	case c < 0xE0:
-		size = 2
-	case c >= 0xF0:
-		size = 4
-	}
-	return i+size <= len(content) && zEnds[slices.Index(marks[:], content[i])][content[i+size-1]&0x3F]
-}
-
-// lacksLetter reports whether s, which is ASCII without references, lacks a letter that every look-alike has then: content made of
-// near-tokens would cost a comparison at each z. An m is not asked for, because rn is read as one.
-func lacksLetter[S text](s S) bool {
-	for _, letter := range []byte("da-ers") {
-		if indexByte(s, letter) < 0 && (letter == '-' || indexByte(s, letter-'a'+'A') < 0) {
-			return true
-		}
-	}
-	return false
-}
-
-// canFollowM reports whether what stands before i can be read as the token's m: a quick no for nearly every z of honest text.
-func canFollowM[S text](content S, i int, references bool) bool {
-	if i == 0 {
-		return false
-	}
-	before := content[i-1]
-	return references || before <= ' ' || before|0x20 == 'm' || before|0x20 == 'n' || before >= 0x7F
 }
 
 // seek returns the first b in content[from:to], or to.

@@ -90,8 +90,12 @@ func isGap(r rune) bool {
 // matchAt reports whether a look-alike of the token starts at from, and where it stops. Where content is not whole yet, open
 // says that it ended before that was decided.
 func matchAt[S text](content S, from int, whole bool) (stop int, ok, open bool) {
+	return matchFrom(content, from, 0, whole)
+}
+
+// matchFrom is matchAt for what a look-alike has from the i-th letter on.
+func matchFrom[S text](content S, from, i int, whole bool) (stop int, ok, open bool) {
 	at, softened := from, false
-	i := 0
 	for i < len(Token) && at < len(content) && (content[at] == Token[i] || content[at]|0x20 == Token[i] && i != dashAt) {
 		i, at = i+1, at+1
 	}
@@ -133,12 +137,14 @@ func matchAt[S text](content S, from int, whole bool) (stop int, ok, open bool) 
 	return at, at-from <= MaxLookalike, false
 }
 
-// startBefore returns where the look-alike starts that has its z at z, or -1. Without references there is no & to look back for.
-func startBefore[S text](content S, z int, references bool) int {
+// startBefore returns the first place from least on where the look-alike may start that has its z at z, or -1. Without references
+// there is no & to look back for.
+func startBefore[S text](content S, z, least int, references bool) int {
+	start := -1
 	for i := zAt - 1; ; {
 		u := unitBefore(content, z, skeleton[i]|isN, references)
 		if u.size == 0 {
-			return -1
+			return start
 		}
 		z -= u.size
 		as := readAs(u.r)
@@ -149,17 +155,25 @@ func startBefore[S text](content S, z int, references bool) int {
 		case second&skeleton[i] != 0: // n and a in one
 			i -= 2
 		case isGap(u.r):
+			// A reference that shows nothing may end in the n that the token starts with: &ApplyFunctionamzu-untrusted. Where there is
+			// no n before it, that one is meant.
+			if last := z + u.size - 1; i == 0 && content[last]|0x20 == 'n' && last >= least {
+				start = last
+			}
 		case as&isN != 0 && skeleton[i] == isM:
 			u = unitBefore(content, z, isR, references)
 			if readAs(u.r)&isR == 0 {
-				return -1
+				return start
 			}
 			z -= u.size
 			i--
 		default:
-			return -1
+			return start
 		}
-		if i < 0 {
+		switch {
+		case z < least:
+			return start
+		case i < 0:
 			return z
 		}
 	}
@@ -187,13 +201,16 @@ func unitAt[S text](content S, i int, want letters) unit {
 
 // unitBefore reads the unit that ends at i: a reference if there is one that is in want or shows nothing, or a character.
 func unitBefore[S text](content S, i int, want letters, references bool) unit {
-	for back := min(maxReference, i); references && back > 1; back-- {
-		if content[i-back] != '&' {
-			continue
+	for back := 1; references && back <= min(maxReference, i); back++ {
+		c := content[i-back]
+		if c == '&' {
+			if u := referenceAt(content[i-back:i], want); u.size == back && (readAs(u.r)&want != 0 || isGap(u.r)) {
+				return u
+			}
+			break
 		}
-		u := referenceAt(content[i-back:i], want)
-		if u.size == back && (readAs(u.r)&want != 0 || isGap(u.r)) {
-			return u
+		if !letter(c) && (c < '0' || c > '9') && c != '#' && (c != ';' || back > 1) {
+			break
 		}
 	}
 	if i == 0 {

@@ -16,7 +16,7 @@ func hostile() *rapid.Generator[string] {
 	pieces := []string{
 		Token, strings.ToUpper(Token), defanged, "namzu-", "untrusted", "NAMZU", "n", "d", "z", "</" + Token + ">", "<" + Token + ` kind="x">`,
 		"<" + Token + "-0123456789abcdef>", "</" + Token + "-0123456789abcdef>", "0123456789abcdef", "\n", "\n\n", "\r\n", " ", "\t", "\u00a0", "\ufeff", "\u0085",
-		"\u2028", "\x00", "\x1b[31m", "\x7f", "&", "&#", "&#45;", "&#x2d", "&#110", "&hyphen;", "&lt;", ";", "\u2011", "\u00ad", "\u200b", "а", "е", "ｎ", "Ζ", "𝐳", "㎁", "ﬆ", "rn",
+		"\u2028", "\x00", "\x1b[31m", "\x7f", "&", "&#", "&#45;", "&#x2d", "&#110", "&hyphen;", "&lt;", "&ApplyFunctio", ";", "\u2011", "\u00ad", "\u200b", "а", "е", "ｎ", "Ζ", "𝐳", "㎁", "ﬆ", "rn",
 		"漢字", "한글", "🙂", "e\u0301", "\xff", "\xe2\x82", "\xed\xa0\x80", "\xf0\x9f", "\"", ">", "<", "kind", "a=\"b\"",
 		instruction, "p\n" + instruction + "\n\n",
 	}

@@ -5,18 +5,21 @@ import "unicode/utf8"
 const (
 	scanBlock  = 64 // what the vector scans read at once
 	scanBefore = 3  // bytes before the first block that are read too
+
+	// minScan is what the content must have left for a scan: a block, and the token that may begin at its end.
+	minScan = scanBefore + scanBlock + len(Token) - 1
 )
 
 // scan returns how far content is decided from c.pos on, at most a window: content[c.pos:n] is well-formed and no token
 // starts there. token says that one starts at n. Where n is c.pos, and there is no token, the way of wellFormed has to be taken.
 func scan[S text](content S, c *cursor) (n int, token bool) {
 	from, to := c.pos, min(c.pos+window, len(content)-len(Token)+1)
-	if to-from < scanBlock+scanBefore || from < c.retry {
-		return from, false
+	if first := content[:scanBefore]; from == 0 && asciiNoN(first[0]) && asciiNoN(first[1]) && asciiNoN(first[2]) {
+		from = scanBefore
 	}
 	for from < scanBefore {
 		if isToken(content, from) {
-			return from, true
+			return from, !c.lookalikes || !referenceBefore(content, from)
 		}
 		r, size := decode(content[from:])
 		if r == utf8.RuneError {
@@ -44,7 +47,7 @@ func scan[S text](content S, c *cursor) (n int, token bool) {
 		}
 	}
 	if isToken(content, n) {
-		return n, true
+		return n, !c.lookalikes || !referenceBefore(content, n)
 	}
 	if n-c.pos >= scanBlock {
 		c.slow = 0
@@ -55,8 +58,16 @@ func scan[S text](content S, c *cursor) (n int, token bool) {
 	return n, false
 }
 
-// tables are what the vector scans look up, each by half a byte.
-var tables = func() (t [3][16]byte) {
+func asciiNoN(c byte) bool { return c < utf8.RuneSelf && c|0x20 != Token[0] }
+
+// referenceBefore reports whether an HTML reference may begin before i and end behind it. Without one, no look-alike that begins
+// before a token goes on in it: of the letters the token begins with, the n can stand for an n, and the a after it for no t.
+func referenceBefore[S text](content S, i int) bool {
+	return indexByte(content[max(0, i-maxReference):i], '&') >= 0
+}
+
+// ruleTables are what the scan looks up, each by half a byte: the rules of pairs that a byte, or the one before it, may break.
+var ruleTables = func() (t [3][16]byte) {
 	for rule, pair := range pairs {
 		for half := range 16 {
 			for i, set := range [...]uint16{pair.high, pair.low, pair.second} {

@@ -10,3 +10,9 @@ func scanString(s string, from, to int) int
 
 //go:noescape
 func scanBytes(s []byte, from, to int) int
+
+//go:noescape
+func seekString(s string, from, to int, t *classes) int
+
+//go:noescape
+func seekBytes(s []byte, from, to int, t *classes) int

@@ -61,7 +61,7 @@ TEXT ·scanBytes(SB), NOSPLIT, $0-48
 
 // scan is both: SI is the text, DX from, BX to, R8 where the result goes.
 TEXT scan<>(SB), NOSPLIT, $0-0
-	LEAQ           ·tables(SB), R9
+	LEAQ           ·ruleTables(SB), R9
 	VBROADCASTI128 (R9), Y8
 	VBROADCASTI128 16(R9), Y9
 	VBROADCASTI128 32(R9), Y10
@@ -167,3 +167,102 @@ differs:
 token:
 	ADDQ CX, DX
 	JMP  done
+
+// func seekString(s string, from, to int, t *classes) int
+TEXT ·seekString(SB), NOSPLIT, $0-48
+	MOVQ s_base+0(FP), SI
+	MOVQ from+16(FP), DX
+	MOVQ to+24(FP), BX
+	MOVQ t+32(FP), R9
+	LEAQ ret+40(FP), R8
+	JMP  seek<>(SB)
+
+// func seekBytes(s []byte, from, to int, t *classes) int
+TEXT ·seekBytes(SB), NOSPLIT, $0-56
+	MOVQ s_base+0(FP), SI
+	MOVQ from+24(FP), DX
+	MOVQ to+32(FP), BX
+	MOVQ t+40(FP), R9
+	LEAQ ret+48(FP), R8
+	JMP  seek<>(SB)
+
+// KINDS leaves in v what upper and lower have in common for each byte of it. Y5 is lost.
+#define KINDS(upper, lower, v) \
+	VPSRLW  $4, v, Y5        \
+	VPAND   Y7, v, v         \
+	VPAND   Y7, Y5, Y5       \
+	VPSHUFB v, lower, v      \
+	VPSHUFB Y5, upper, Y5    \
+	VPAND   Y5, v, v
+
+// seek is both: SI is the text, DX from, BX to, R9 the tables, R8 where the result goes.
+TEXT seek<>(SB), NOSPLIT, $0-0
+	VBROADCASTI128 (R9), Y8
+	VBROADCASTI128 16(R9), Y9
+	VBROADCASTI128 32(R9), Y10
+	VBROADCASTI128 48(R9), Y11
+	VBROADCASTI128 64(R9), Y12
+	VBROADCASTI128 80(R9), Y13
+	VBROADCASTI128 96(R9), Y14
+	VBROADCASTI128 112(R9), Y15
+	VPBROADCASTB   NIBBLE, Y7
+	VPXOR          Y6, Y6, Y6
+	SUBQ           $64, BX
+	CMPQ           DX, BX
+	JGT            sought
+
+look:
+	LEAQ    (SI)(DX*1), DI
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y1
+	KINDS(Y10, Y11, Y0)
+	KINDS(Y10, Y11, Y1)
+	VPOR    Y0, Y1, Y2
+	VPTEST  Y2, Y2
+	JNZ     around
+
+further:
+	ADDQ $64, DX
+	CMPQ DX, BX
+	JLE  look
+	LEAQ 64(BX), AX
+	CMPQ DX, AX
+	JGE  sought
+	MOVQ BX, DX     // the last block overlaps the one before
+	JMP  look
+
+around:
+	VMOVDQU   -1(DI), Y2
+	VMOVDQU   31(DI), Y3
+	KINDS(Y8, Y9, Y2)
+	KINDS(Y8, Y9, Y3)
+	VPAND     Y2, Y0, Y0
+	VPAND     Y3, Y1, Y1
+	VMOVDQU   1(DI), Y2
+	VMOVDQU   33(DI), Y3
+	KINDS(Y12, Y13, Y2)
+	KINDS(Y12, Y13, Y3)
+	VPAND     Y2, Y0, Y0
+	VPAND     Y3, Y1, Y1
+	VMOVDQU   2(DI), Y2
+	VMOVDQU   34(DI), Y3
+	KINDS(Y14, Y15, Y2)
+	KINDS(Y14, Y15, Y3)
+	VPAND     Y2, Y0, Y0
+	VPAND     Y3, Y1, Y1
+	VPCMPEQB  Y6, Y0, Y0
+	VPCMPEQB  Y6, Y1, Y1
+	VPMOVMSKB Y0, AX
+	VPMOVMSKB Y1, CX
+	SHLQ      $32, CX
+	ORQ       CX, AX
+	NOTQ      AX
+	TESTQ     AX, AX
+	JZ        further
+	BSFQ      AX, AX
+	ADDQ      AX, DX
+
+sought:
+	VZEROUPPER
+	MOVQ DX, (R8)
+	RET

@@ -7,3 +7,6 @@ var vectors = false
 
 func scanString(_ string, from, _ int) int { return from }
 func scanBytes(_ []byte, from, _ int) int  { return from }
+
+func seekString(_ string, from, _ int, _ *classes) int { return from }
+func seekBytes(_ []byte, from, _ int, _ *classes) int  { return from }
