@@ -229,7 +229,7 @@ func (h *session) giveUp(p plan, u *upstream, job *sending, err error) bool {
 // switched joins client and far side after 101.
 func (h *session) switched(p plan, u *upstream, mask *broker.Mask) {
 	c := h.c
-	if !fold(h.resp.upgrade, "websocket") {
+	if !fold(h.resp.upgrade, "websocket") || mask != nil && h.resp.extends() {
 		h.giveUp(p, u, nil, errSwitch)
 		return
 	}
@@ -239,14 +239,25 @@ func (h *session) switched(p plan, u *upstream, mask *broker.Mask) {
 		return
 	}
 	out := h.appendAnswer(h.down.out[:0], p, framing{}, false, mask)
-	out = append(out, u.buffered()...)
-	u.discard(len(u.buffered()))
-	u.release()
 	h.down.out = nil
+	var firstDown func() error
+	if mask == nil {
+		out = append(out, u.buffered()...)
+		u.discard(len(u.buffered()))
+		u.release()
+	} else {
+		firstDown = func() error {
+			err := (&frames{c: c, in: &u.stream, mask: mask}).run()
+			if err == errFrame {
+				c.note(ReasonBadAnswer)
+			}
+			return err
+		}
+	}
 	if !c.write(out) {
 		return
 	}
-	_ = c.pump(u.Conn, func() error { return c.flushTo(u.Conn) }, nil)
+	_ = c.pump(u.Conn, func() error { return c.flushTo(u.Conn) }, firstDown)
 }
 
 // appendAnswer writes a response head anew.

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/egress"
+	"github.com/seed-4e9f7b04/hearsay/internal/broker"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -226,4 +229,45 @@ func FuzzFirstLine(f *testing.F) {
 			t.Errorf("%q is a request, not %d", b, got)
 		}
 	})
+}
+
+// FuzzFrames: what comes through is frames again, and a message that is one frame never holds the secret.
+func FuzzFrames(f *testing.F) {
+	const secret = "secret-0123"
+	b, err := broker.New([]broker.Options{{Host: "a.example", Header: "X", Secret: must(broker.NewSecret([]byte(secret)))}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{"\x81\x0bsecret-0123", "\x01\x03sec\x89\x01p\x80\x08ret-0123", "\x82\x7e\x00\x02hi", "\x81\x7f\x00\x00\x00\x00\x00\x00\x00\x01x", "\xc1\x00"} {
+		f.Add([]byte(s))
+	}
+	srv, err := New(Options{Logger: discard})
+	if err != nil {
+		f.Fatal(err)
+	}
+	_, cred, _ := b.For("", must(egress.ParseTarget("a.example:443", 0)), "/")
+	f.Fuzz(func(t *testing.T, in []byte) {
+		out := &memory{in: strings.NewReader("")}
+		c := &conn{srv: srv, room: srv.room("fuzz"), in: stream{Conn: out}}
+		c.movedDn = func(n int) error { return c.moved(&c.down, n) }
+		if (&frames{c: c, in: &stream{Conn: &memory{in: bytes.NewReader(in)}}, mask: cred.Mask()}).run() != nil {
+			return
+		}
+		again := &memory{in: strings.NewReader("")}
+		c.in.Conn = again
+		got := out.out.Bytes()
+		if err := (&frames{c: c, in: &stream{Conn: &memory{in: bytes.NewReader(got)}}, mask: cred.Mask()}).run(); err != nil {
+			t.Errorf("%q became %q: %v", in, got, err)
+		}
+		if len(got) > len(secret)+2 && got[0] == 0x81 && int(got[1]) == len(got)-2 && bytes.Contains(got, []byte(secret)) {
+			t.Errorf("%q became %q", in, got)
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -404,6 +404,18 @@ func (h *head) drops(name []byte) bool {
 	return false
 }
 
+// extensions is where the two sides of a WebSocket agree on compression and the like (RFC 6455 section 9).
+const extensions = "sec-websocket-extensions"
+
+func (h *head) extends() bool {
+	for _, f := range h.fields {
+		if fold(f.name, extensions) {
+			return true
+		}
+	}
+	return false
+}
+
 func parseLength(v []byte) (int64, error) {
 	if len(v) == 0 || len(v) > 18 {
 		return 0, errLength

@@ -318,7 +318,7 @@ func (h *session) appendRequest(out []byte, p plan) ([]byte, *broker.Mask) {
 			continue
 		}
 		if p.cred != nil {
-			if p.cred.Stamps(f.name) {
+			if p.cred.Stamps(f.name) || p.upgrade && p.cred.Masks() && fold(f.name, extensions) { // what is compressed cannot be masked
 				continue
 			}
 			if v, ok := p.cred.Replace(f.value); ok {

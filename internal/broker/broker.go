@@ -292,6 +292,9 @@ func (c *Credential) Replace(value []byte) ([]byte, bool) {
 	return c.secret.replaceIn(value, c.placeholder)
 }
 
+// Masks reports whether echoes of the secret are masked.
+func (c *Credential) Masks() bool { return !c.allowEcho }
+
 // Mask returns a new mask for one response, nil where echoes are allowed. sent are values that Replace returned.
 func (c *Credential) Mask(sent ...[]byte) *Mask {
 	if c.allowEcho {
