@@ -35,7 +35,8 @@ func (s *session) own(f *flight) bool {
 		s.finish(f, strictjson.Value{}, failure)
 		return true
 	}
-	if lists[f.Method] != "" || f.Method == "subscriptions/listen" {
+	switch f.Method {
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list", "tasks/list", "logging/setLevel":
 		f.yieldTurn()
 	}
 	if lists[f.Method] != "" {
@@ -56,11 +57,7 @@ func (s *session) own(f *flight) bool {
 		s.mu.Lock()
 		s.level = f.Params
 		s.mu.Unlock()
-		for _, up := range s.servers {
-			if l := up.running(); l != nil {
-				s.background(func(ctx context.Context) { l.ask(ctx, f.Method, f.Params) })
-			}
-		}
+		s.tellLevel(f)
 		s.finish(f, ok, strictjson.Value{})
 	case "tasks/list":
 		result, failure := s.listTasks(f)
@@ -69,6 +66,20 @@ func (s *session) own(f *flight) bool {
 		return false
 	}
 	return true
+}
+
+// tellLevel tells the servers that run which level their logs have from now on, and waits for a while until they know: others
+// hear of it when they are greeted.
+func (s *session) tellLevel(f *flight) {
+	ctx, cancel := context.WithTimeout(f.ctx, s.g.listWait)
+	defer cancel()
+	var telling sync.WaitGroup
+	for _, up := range s.servers {
+		if l := up.running(); l != nil && l.can(f.Method) {
+			telling.Go(func() { l.ask(ctx, f.Method, f.Params) })
+		}
+	}
+	telling.Wait()
 }
 
 // greetClient answers initialize for all servers together. They start when they are needed, so what they can is not known:

@@ -83,19 +83,24 @@ func (s *session) listen(f *flight) {
 
 	ctx, cancel := context.WithTimeout(f.ctx, s.g.listWait)
 	defer cancel()
+	select {
+	case <-f.turn: // what the client sent before and behind this is sent before and behind it
+	case <-ctx.Done():
+	}
 	var mu sync.Mutex
 	agreed := map[string]map[string]bool{"resourceSubscriptions": {}, "taskIds": {}} // what a server will tell of
-	var asking sync.WaitGroup
+	var sending, asking sync.WaitGroup
 	for up := range parts {
 		if up.running() == nil && !single[up] {
 			continue
 		}
+		sending.Add(1)
 		asking.Go(func() {
-			l, err := up.ready(ctx, f.Method)
-			if err != nil {
-				return
+			var b *branch
+			if l, err := up.ready(ctx, f.Method); err == nil {
+				b = s.subscribe(ctx, f, l)
 			}
-			b := s.subscribe(f, l)
+			sending.Done()
 			if b == nil {
 				return
 			}
@@ -113,6 +118,8 @@ func (s *session) listen(f *flight) {
 			}
 		})
 	}
+	sending.Wait()
+	f.passTurn()
 	asking.Wait()
 	if f.ctx.Err() != nil {
 		return
@@ -184,7 +191,7 @@ func with(object strictjson.Value, name string, v strictjson.Value) strictjson.V
 }
 
 // subscribe opens the branch of a subscription at a running server, unless there is one; nil: there is none to be.
-func (s *session) subscribe(f *flight, l *link) *branch {
+func (s *session) subscribe(ctx context.Context, f *flight, l *link) *branch {
 	part := f.shared.parts[l.up]
 	if part.Kind() == strictjson.KindAbsent {
 		return nil
@@ -211,7 +218,7 @@ func (s *session) subscribe(f *flight, l *link) *branch {
 		delete(f.shared.branches, l)
 	}
 	params := f.Params.With("_meta", f.asked()).With("notifications", part)
-	if err := call.Send(f.ctx, f.Method, params, ended, f.Extra...); err != nil {
+	if err := call.Send(ctx, f.Method, params, ended, f.Extra...); err != nil {
 		ended(jsonrpc.Message{}, err)
 	}
 	return b
@@ -240,7 +247,7 @@ func (s *session) joined(l *link) {
 	defer s.mu.Unlock()
 	for _, f := range s.flights {
 		if f.ready && s.ctx.Err() == nil {
-			s.work.Go(func() { s.subscribe(f, l) })
+			s.work.Go(func() { s.subscribe(f.ctx, f, l) })
 		}
 	}
 }

@@ -100,6 +100,29 @@ const modes = {
     await attempt("long", () => long);
     await attempt("echo", () => tool("echo", { message: "after" }));
   },
+  // Tasks of 2025-11-25: one that runs to its end, one that is cancelled, and the list of both. PREFIX is what the gateway puts before names.
+  async tasks() {
+    const tasks = client.experimental.tasks;
+    const start = async (topic) => {
+      const stream = tasks.callToolStream(
+        { name: `${process.env.PREFIX ?? ""}simulate-research-query`, arguments: { topic, ambiguous: false } }, types.CallToolResultSchema, { task: { ttl: 300_000 } });
+      return { id: (await stream.next()).value.task.taskId, stream };
+    };
+    await attempt("tools", () => client.listTools());
+    const run = await start("whales");
+    const stop = await start("sharks");
+    await attempt("cancel", async () => (await tasks.cancelTask(stop.id)).status);
+    await attempt("run", async () => {
+      let last;
+      for await (last of run.stream);
+      return last.result;
+    });
+    await attempt("get", async () => (await tasks.getTask(run.id)).status);
+    await attempt("result", () => tasks.getTaskResult(run.id, types.CallToolResultSchema));
+    await attempt("list", async () =>
+      (await tasks.listTasks()).tasks.filter((t) => [run.id, stop.id].includes(t.taskId)).map((t) => t.status).sort());
+    await attempt("none", () => tasks.getTask("no-such-task"));
+  },
   async calls() {
     for (const [name, a] of Object.entries(JSON.parse(process.env.CALLS))) await attempt(name, () => tool(name, a));
   },

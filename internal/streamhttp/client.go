@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -28,6 +29,7 @@ const (
 	maxResumes   = 8 // in a row without a new event
 	maxIgnored   = 64 << 10
 	endpointWait = 10 * time.Second // for the first event of an HTTP+SSE server
+	listenWait   = time.Second      // for the listening stream, before the first requests of a session
 )
 
 // ClientOptions are the options of [NewClient].
@@ -57,6 +59,10 @@ type Client struct {
 	work   sync.WaitGroup
 
 	mirrors mirrors
+
+	greeted atomic.Bool   // the client said that it is initialized
+	settled chan struct{} // closed when the listening stream that follows is open, or will not be
+	settle  func()        // closes it
 
 	opening sync.Mutex // held while the stream of an HTTP+SSE server is opened
 	opened  bool
@@ -104,6 +110,8 @@ func NewClient(opt ClientOptions) (*Client, error) {
 		},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.settled = make(chan struct{})
+	c.settle = sync.OnceFunc(func() { close(c.settled) })
 	c.work.Go(c.sendInOrder)
 	return c, nil
 }
@@ -139,6 +147,9 @@ func (c *Client) Write(ctx context.Context, m jsonrpc.Message) error {
 	if m.Kind != jsonrpc.Request {
 		if m.Method == "notifications/cancelled" && c.cancelModern(m.Params.Get("requestId")) {
 			return nil // closing the stream is how a modern request is cancelled
+		}
+		if m.Method == "notifications/initialized" {
+			c.greeted.Store(true)
 		}
 		return hand(ctx, c.ctx, c.order, outgoing{m: m})
 	}
@@ -261,13 +272,17 @@ func (c *Client) sendInOrder() {
 				continue
 			}
 			resp, err := c.post(c.ctx, o.m)
-			if err != nil {
-				continue // the peer hears of a broken server by the requests that fail
+			if err == nil { // the peer hears of a broken server by the requests that fail
+				io.CopyN(io.Discard, resp.Body, maxIgnored)
+				resp.Body.Close()
 			}
-			io.CopyN(io.Discard, resp.Body, maxIgnored)
-			resp.Body.Close()
-			if o.m.Method == "notifications/initialized" && resp.StatusCode/100 == 2 && !c.usesSSE() {
+			if o.m.Method != "notifications/initialized" {
+				continue
+			}
+			if err == nil && resp.StatusCode/100 == 2 && !c.usesSSE() {
 				c.work.Go(c.listen)
+			} else {
+				c.settle()
 			}
 		}
 	}
@@ -326,6 +341,15 @@ func (c *Client) request(ctx context.Context, m jsonrpc.Message, headers *time.T
 			c.fail(m.ID, text)
 			return
 		}
+	}
+	if c.greeted.Load() { // many a server says what belongs to no request only to who listens by then
+		wait, cancel := context.WithTimeout(ctx, listenWait)
+		select {
+		case <-c.settled:
+		case <-wait.Done():
+			c.settle() // once is enough
+		}
+		cancel()
 	}
 	resp, err := c.post(ctx, m)
 	headers.Stop()
@@ -507,6 +531,7 @@ func (c *Client) listen() {
 	opened := false // 404 before means what 405 does: many a server routes POST only
 	for failures := 0; c.ctx.Err() == nil && failures < maxResumes; failures++ {
 		resp, err := c.get(c.ctx, last)
+		c.settle()
 		if err == nil && resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream" {
 			opened = true
 			readEvents(resp.Body, c.opt.JSON.MaxBytes, func(e event, err error) bool {
