@@ -145,9 +145,6 @@ func (a *Account) renew(ctx context.Context, refused string) (string, error) {
 }
 
 func (a *Account) exchange(ctx context.Context, rec *record) (grant, error) {
-	if _, err := parseEndpoint(rec.TokenEndpoint); err != nil {
-		return grant{}, err
-	}
 	secret, err := a.secret(rec.Client)
 	if err != nil {
 		return grant{}, err

@@ -186,6 +186,9 @@ func TestWhatEndsASignIn(t *testing.T) {
 				if status, err := r.call(r.transport(a)); status != 200 || err != nil {
 					t.Errorf("after the next sign-in: %d, %v", status, err)
 				}
+				if again := tc.want == "invalid_client"; r.made == 2 != again {
+					t.Errorf("%d registrations", r.made)
+				}
 			}
 		})
 	}
@@ -226,11 +229,16 @@ func TestTheServerWantsMoreScopes(t *testing.T) {
 	if status, err := r.call(rt); status != 403 || err != nil {
 		t.Errorf("a refusal that is not about scopes: %d, %v", status, err)
 	}
-	r.lock(func() {
-		r.header = http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="` + strings.Repeat("a ", 3000) + `"`}}
-	})
-	if _, err := r.call(rt); !isLogin(err) || len(err.Error()) > 500 {
-		t.Errorf("%v", err)
+	refuses := func(params string) {
+		r.lock(func() { r.header = http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", ` + params}} })
+	}
+	refuses(`scope="` + strings.Repeat("a ", maxLacking+1) + `"`)
+	if _, err := r.call(rt); !isLogin(err) || strings.Contains(err.Error(), "a a") {
+		t.Errorf("more scopes than are shown: %v", err)
+	}
+	refuses(`x="` + strings.Repeat("a", maxChallenge) + `"`)
+	if status, err := r.call(rt); status != 403 || err != nil {
+		t.Errorf("a challenge too long to be read: %d, %v", status, err)
 	}
 	r.lock(func() { r.status, r.header = 0, http.Header{} })
 	r.mustSignIn(a)
@@ -335,10 +343,36 @@ func TestTheFileIsThePersonsAlone(t *testing.T) {
 	}
 }
 
+// The endpoint that was kept is judged again.
+func TestARenewalGoesNowhereElse(t *testing.T) {
+	r := newRig(t)
+	a := r.account()
+	r.mustSignIn(a)
+	for endpoint, want := range map[string]string{"http://login.example/token": "not https", "https://evil.localhost/token": "inward"} {
+		if err := os.WriteFile(a.store.path, []byte(strings.Replace(r.kept(), r.meta["token_endpoint"].(string), endpoint, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		later(a, 2*time.Hour)
+		if _, err := r.call(r.transport(a)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+		later(a, 0)
+		r.mustSignIn(a)
+	}
+}
+
 // Tokens of one address, issuer or client are not used for another of the same name.
 func TestTokensBelongToWhatTheyWereGivenFor(t *testing.T) {
 	r := newRig(t)
 	r.mustSignIn(r.account())
+	other := r.account(func(o *Options) { o.URL += "/copied" })
+	if err := os.WriteFile(other.store.path, []byte(r.kept()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.token(t.Context(), ""); !isLogin(err) {
+		t.Errorf("a copied file: %v", err)
+	}
+	os.Remove(other.store.path)
 	for name, change := range map[string]func(*Options){
 		"another address": func(o *Options) { o.URL += "/other" },
 		"another server":  func(o *Options) { o.Server = "other" },
