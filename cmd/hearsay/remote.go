@@ -38,6 +38,11 @@ func reach(file *config.File, servers []gateway.Server, stateDir string, log *sl
 			if err != nil {
 				return fmt.Errorf("servers: %s: %w", s.Server, err)
 			}
+			if st, err := account.Status(); err != nil {
+				return fmt.Errorf("servers: %s: %w", s.Server, err)
+			} else if !st.SignedIn {
+				log.Warn("nobody is signed in; its calls fail until somebody runs hearsay login "+s.Server, "server", s.Server)
+			}
 			transport = account.Transport(transport, func(err error) { log.Warn("a call was not sent", "server", s.Server, "why", err) })
 		}
 		servers[i].Connect = func(context.Context) (jsonrpc.Transport, error) {

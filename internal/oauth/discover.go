@@ -32,7 +32,7 @@ type found struct {
 
 // discover asks the server who authorizes for it, and that authorization server how.
 func (a *Account) discover(ctx context.Context) (*found, error) {
-	challenge, err := a.challenge(ctx)
+	status, challenge, err := a.challenge(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,8 @@ func (a *Account) discover(ctx context.Context) (*found, error) {
 		if f.scopes, err = texts(metadata.Get("scopes_supported"), maxScopes); err != nil {
 			return nil, fmt.Errorf("the server's metadata: scopes_supported: %w", err)
 		}
+	} else if status != http.StatusUnauthorized {
+		return nil, fmt.Errorf("the server asks for no sign-in (HTTP status %d), and names no authorization server", status)
 	}
 	if scope := challenge.Params["scope"]; scope != "" {
 		f.scopes = strings.Fields(scope)
@@ -65,25 +67,26 @@ func (a *Account) discover(ctx context.Context) (*found, error) {
 	return f, err
 }
 
-// challenge calls the server without a token and gives its Bearer challenge; the zero value where it has none.
-func (a *Account) challenge(ctx context.Context) (oauthex.Challenge, error) {
+// challenge calls the server without a token and gives the status of its answer, and its Bearer challenge; the zero value where it has
+// none. A server that lets anybody in may still say in its metadata whom it takes a token of.
+func (a *Account) challenge(ctx context.Context) (int, oauthex.Challenge, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.opt.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 	if err != nil {
-		return oauthex.Challenge{}, err
+		return 0, oauthex.Challenge{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	status, header, err := a.web.status(req)
 	if err != nil {
-		return oauthex.Challenge{}, show("asking the server", err)
+		return 0, oauthex.Challenge{}, show("asking the server", err)
 	}
 	if status/100 == 3 {
-		return oauthex.Challenge{}, fmt.Errorf("asking the server: HTTP status %d: redirects are not followed; write the address it has now", status)
+		return status, oauthex.Challenge{}, fmt.Errorf("asking the server: HTTP status %d: redirects are not followed; write the address it has now", status)
 	}
 	if status != http.StatusUnauthorized {
-		return oauthex.Challenge{}, nil // its metadata may still say what it takes
+		return status, oauthex.Challenge{}, nil
 	}
-	return bearerChallenge(header), nil
+	return status, bearerChallenge(header), nil
 }
 
 // bearerChallenge finds the Bearer challenge of an answer. One that cannot be read is none.

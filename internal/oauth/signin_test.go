@@ -89,6 +89,7 @@ func TestASignInIsRefused(t *testing.T) {
 		{"authorization servers that are no texts", func(r *rig) { doc(r)["authorization_servers"] = []any{map[string]any{}} }, "names no authorization servers"},
 		{"more authorization servers than anybody has", func(r *rig) { doc(r)["authorization_servers"] = make([]string, 1000) }, "names no authorization servers"},
 		{"metadata that redirects", func(r *rig) { r.redirect[wellKnownResource+"/mcp"] = "https://169.254.169.254/latest" }, "redirects are not followed"},
+		{"a server that lets anybody in", func(r *rig) { r.raw["/mcp"] = says(200, `{}`); delete(r.resource, "/mcp") }, "asks for no sign-in (HTTP status 200)"},
 		{"a server that redirects", func(r *rig) { r.redirect["/mcp"] = "https://evil.localhost/mcp" }, "redirects are not followed"},
 		{"metadata without an end", func(r *rig) { r.raw[wellKnownResource+"/mcp"] = endless }, "larger than"},
 		{"metadata that never comes", func(r *rig) { r.raw[wellKnownResource+"/mcp"] = never }, "no answer in time"},
@@ -260,6 +261,7 @@ func TestASignInSucceeds(t *testing.T) {
 		option func(*Options)
 		check  func(*testing.T, *rig, Status)
 	}{
+		{"the server lets anybody in, and has metadata", func(r *rig) { r.raw["/mcp"] = says(200, `{}`) }, nil, nil},
 		{"the challenge names the metadata", func(r *rig) {
 			r.resource["/other"] = doc(r)
 			delete(r.resource, "/mcp")

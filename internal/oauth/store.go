@@ -70,10 +70,10 @@ func (r *record) fresh(refused string, now time.Time) bool {
 	return r.usable(refused, now) && (r.Renew.IsZero() || now.Before(r.Renew))
 }
 
-// end forgets the tokens and notes why. The client of a registration that no longer counts is forgotten too.
+// end forgets the tokens and notes why. A registration that no longer counts is not used again.
 func (r *record) end(why *Error) {
 	r.Access, r.Refresh, r.Expires, r.Renew, r.Ended = "", "", time.Time{}, time.Time{}, why.Error()
-	if why.Code == "invalid_client" && r.Client.Dynamic {
+	if why.Code == "invalid_client" {
 		r.Client.Redirect = "" // the next sign-in registers anew
 	}
 }

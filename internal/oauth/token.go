@@ -37,9 +37,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the authorization server says %s: %s", e.Code, e.Text)
 }
 
-// final reports whether asking again cannot help: the grant or the client no longer counts.
-func (e *Error) final() bool {
-	return e.Code == "invalid_grant" || e.Code == "invalid_client" || e.Code == "unauthorized_client"
+// final reports whether asking again cannot help: the grant no longer counts, or the client that a registration made. A client of the
+// operator's may only have the wrong secret at the moment.
+func (e *Error) final(c client) bool {
+	return e.Code == "invalid_grant" || e.Code == "unauthorized_client" || e.Code == "invalid_client" && c.Dynamic
 }
 
 func newError(code, text string) *Error {

@@ -124,7 +124,7 @@ func (a *Account) renew(ctx context.Context, refused string) (string, error) {
 	g, err := a.exchange(ctx, rec)
 	var refusal *Error
 	switch {
-	case errors.As(err, &refusal) && refusal.final():
+	case errors.As(err, &refusal) && refusal.final(rec.Client):
 		rec.end(refusal)
 		return "", errors.Join(slot.save(rec), a.login("the sign-in has ended: "+rec.Ended, nil))
 	case err != nil && rec.usable(refused, a.now()):

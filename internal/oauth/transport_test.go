@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/broker"
 )
 
 // later lets an account see the clock of a later time.
@@ -191,6 +193,35 @@ func TestWhatEndsASignIn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A wrong secret of the operator's ends nothing: with the right one the sign-in goes on.
+func TestAWrongSecretEndsNothing(t *testing.T) {
+	r := newRig(t)
+	secret := "SECRET-right"
+	a := r.account(func(o *Options) {
+		o.Issuer, o.ClientID = r.login, "ours"
+		o.ClientSecret = func() (broker.Secret, error) { return broker.NewSecret([]byte(secret)) }
+	})
+	r.mustSignIn(a)
+	honest := r.grant
+	r.lock(func() {
+		r.token = func(form url.Values) (int, any) {
+			if r.basic != "ours:SECRET-right" {
+				return 401, []byte(`{"error":"invalid_client"}`)
+			}
+			return honest(form)
+		}
+	})
+	later(a, 2*time.Hour)
+	secret = "SECRET-wrong"
+	if _, err := r.call(r.transport(a)); err == nil || isLogin(err) || !strings.Contains(err.Error(), "invalid_client") {
+		t.Errorf("%v", err)
+	}
+	secret = "SECRET-right"
+	if status, err := r.call(r.transport(a)); status != 200 || err != nil {
+		t.Errorf("%d, %v", status, err)
 	}
 }
 
