@@ -149,10 +149,10 @@ func (b *Bridge) Write(ctx context.Context, m jsonrpc.Message) error {
 // begin looks at a message of a client whose era is not known. send is what goes to the server now, if anything; held says that
 // the message itself waits until the server's era is known. The caller holds mu.
 func (b *Bridge) begin(m jsonrpc.Message) (send jsonrpc.Message, held bool) {
-	discover := m.Method == "server/discover"
+	discover, ofNone := m.Method == "server/discover", absent(m.Params.Get("_meta").Get(metaVersion))
 	modern, old := b.mem.get()
 	switch {
-	case m.Kind == jsonrpc.Request && m.Method == "initialize":
+	case m.Kind == jsonrpc.Request && m.Method == "initialize" && ofNone:
 		b.first, b.hello = m, m.Params
 		if modern == yes && old == no {
 			b.phase = probingModern
@@ -160,13 +160,14 @@ func (b *Bridge) begin(m jsonrpc.Message) (send jsonrpc.Message, held bool) {
 		}
 		b.phase = legacyAsked
 		return m, false
-	case m.Kind != jsonrpc.Request || !discover && absent(m.Params.Get("_meta").Get(metaVersion)):
+	case m.Kind != jsonrpc.Request || !discover && ofNone:
 		return m, false // of no era
 	case modern == yes:
 		b.settle(nil)
 		return m, false
 	}
 	b.phase, b.hello = modernAsked, m.Params
+	discover = discover && sound(m.Params.Get("_meta")) // another may be refused for what it lacks, by a server of either era
 	if discover {
 		b.first = m
 	}
@@ -204,19 +205,23 @@ func (b *Bridge) discover(m jsonrpc.Message) jsonrpc.Message {
 
 // ownDiscover makes a server/discover with what the client said of itself in either way.
 func (b *Bridge) ownDiscover() jsonrpc.Message {
-	params := strictjson.Object(member("_meta", modernMeta(b.hello)))
-	if meta := b.hello.Get("_meta"); !absent(meta.Get(metaVersion)) {
-		params = strictjson.Object(member("_meta", strictjson.Object(
-			member(metaVersion, meta.Get(metaVersion)), member(metaClient, meta.Get(metaClient)), member(metaCapabilities, meta.Get(metaCapabilities)))))
+	meta := b.hello.Get("_meta")
+	switch {
+	case absent(meta.Get(metaVersion)):
+		meta = modernMeta(b.hello)
+	case sound(meta):
+		meta = strictjson.Object(member(metaVersion, str(Modern)), member(metaClient, meta.Get(metaClient)), member(metaCapabilities, meta.Get(metaCapabilities)))
+	default:
+		meta = strictjson.Object(member(metaVersion, str(Modern)), member(metaCapabilities, strictjson.Object()))
 	}
-	return request(jsonrpc.RandomID(), "server/discover", params)
+	return request(jsonrpc.RandomID(), "server/discover", strictjson.Object(member("_meta", meta)))
 }
 
 // initialize makes an initialize with what a modern client said of itself.
 func (b *Bridge) initialize() jsonrpc.Message {
 	meta := b.hello.Get("_meta")
 	info := meta.Get(metaClient)
-	if info.Kind() != strictjson.KindObject {
+	if !named(info) {
 		info = strictjson.Object(member("name", str("hearsay")), member("version", str("0")))
 	}
 	b.greet = jsonrpc.RandomID()

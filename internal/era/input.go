@@ -58,6 +58,9 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 		caps = c.caps
 	}
 	if !takes(caps, m.Method, m.Params) {
+		if c != nil {
+			c.lacks = needs(m.Method, m.Params)
+		}
 		refuse(jsonrpc.CodeMethodNotFound, "the client does not take this request")
 		return
 	}
@@ -73,10 +76,30 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 	default:
 		t.wanted[key] = w
 		c.waiting = append(c.waiting, w)
-		if !c.id.IsZero() {
-			t.suspend(c)
+		if !c.id.IsZero() && len(c.waiting) == 1 {
+			t.later(c, gatherFor, c.id, func() {
+				if len(c.waiting) > 0 { // none was taken back
+					t.suspend(c)
+				}
+			})
 		}
 	}
+}
+
+// later does something with a call unless it went on meanwhile: it was answered, or the client came back. id is what it is known by now.
+func (t *toLegacy) later(c *call, after time.Duration, id jsonrpc.ID, do func()) {
+	state := c.state
+	c.timer = time.AfterFunc(after, func() {
+		t.b.mu.Lock()
+		defer t.b.mu.Unlock()
+		known := t.suspended[state] == c
+		if !id.IsZero() {
+			known = t.byClient[id.Key()] == c
+		}
+		if known && c.id == id && c.state == state && t.b.ended == nil {
+			do()
+		}
+	})
 }
 
 // withdraw takes back a question that the server gave up. What the client was asked already it is asked; its answer goes nowhere.
@@ -128,7 +151,7 @@ func (t *toLegacy) occasion(on jsonrpc.ID) *call {
 
 // suspend answers the client that its call needs input. The call stays open at the server.
 func (t *toLegacy) suspend(c *call) {
-	if len(t.suspended) >= maxSuspended { // which want has looked at, but for the questions of no call
+	if len(t.suspended) >= maxSuspended {
 		t.drop(c)
 		t.b.toClient(failure(c.id, jsonrpc.CodeInternal, "too many calls wait for input"))
 		return
@@ -153,14 +176,7 @@ func (t *toLegacy) suspend(c *call) {
 		member("requestState", str(c.state)))))
 	delete(t.byClient, c.id.Key())
 	c.id = jsonrpc.ID{}
-	state := c.state
-	c.timer = time.AfterFunc(suspendFor, func() {
-		t.b.mu.Lock()
-		defer t.b.mu.Unlock()
-		if t.suspended[state] == c {
-			t.expire(c, "the client did not come back with the input")
-		}
-	})
+	t.later(c, suspendFor, c.id, func() { t.expire(c, "the client did not come back with the input") })
 }
 
 // expire gives up a call whose client was asked for input.
@@ -225,7 +241,11 @@ var openAddress = strictjson.Object(member("mode", str("url")))
 // addresses turns the error that says "the user must open these addresses first" into questions. The client's retry sends the call anew.
 func (t *toLegacy) addresses(c *call, e strictjson.Value) bool {
 	list := e.Get("data").Get("elicitations")
-	if list.Len() == 0 || list.Len() > maxWanted || c.rounds >= maxRounds || !takes(c.caps, "elicitation/create", openAddress) {
+	if !takes(c.caps, "elicitation/create", openAddress) {
+		c.lacks = needs("elicitation/create", openAddress)
+		return false
+	}
+	if list.Len() == 0 || list.Len() > maxWanted || c.rounds >= maxRounds {
 		return false
 	}
 	for _, w := range c.waiting { // the server waits for none of these any more

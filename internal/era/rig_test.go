@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
@@ -154,6 +155,7 @@ func (r *rig) atServer() []jsonrpc.Message {
 
 // atClient takes what the client got since the last time.
 func (r *rig) atClient() []jsonrpc.Message {
+	time.Sleep(gatherFor)
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +221,7 @@ func (r *rig) modernClient() {
 	hello := one(r.t, r.atServer(), `{"id":ID,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}},"clientInfo":{"name":"c","version":"1"}}}`)
 	r.server(`{"id":` + id(hello) + `,"result":{"protocolVersion":"2025-11-25","capabilities":` + oldCan + `,"serverInfo":{"name":"s","version":"2"},"instructions":"i"}}`)
 	one(r.t, r.atServer(), `{"method":"notifications/initialized"}`)
-	one(r.t, r.atClient(), `{"id":"d","result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"2"}},"ttlMs":0,"cacheScope":"private"}}`)
+	one(r.t, r.atClient(), `{"id":"d","result":{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"logging":{}},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"2"}},"ttlMs":0,"cacheScope":"private"}}`)
 }
 
 const (

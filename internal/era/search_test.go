@@ -24,10 +24,6 @@ func TestOneEraPassesUntouched(t *testing.T) {
 			`> {"id":2,"method":"tools/call","params":{"name":"t",` + meta + `}}`, `< {"id":2,"result":{"resultType":"input_required","requestState":"s"}}`,
 			`< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`, `> {"id":3,"method":"ping"}`,
 		},
-		"modern, of another version": {
-			`> {"id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01"}}}`,
-			`< {"id":1,"error":{"code":-32022,"message":"v","data":{"supported":["2026-07-28"],"requested":"2027-01-01"}}}`, `> {"id":2,"method":"x"}`,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(r *rig) {
@@ -73,6 +69,26 @@ func TestTheBridgeAsksBeforeACallItDoesNotKnowTheEraOf(t *testing.T) {
 	})
 }
 
+// What a server refuses because the client got it wrong says nothing of its era.
+func TestTheBridgeAsksWhereTheClientDoesSoBadly(t *testing.T) {
+	for _, odd := range []string{
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01","io.modelcontextprotocol/clientCapabilities":{}}`,
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`,
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{}}`,
+		`"_meta":{}`,
+	} {
+		inBubble(t, nil, func(r *rig) {
+			r.client(`{"id":"d","method":"server/discover","params":{` + odd + `}}`)
+			ask := r.atServer()
+			if len(ask) != 1 || id(ask[0]) == `"d"` || !sound(ask[0].Params.Get("_meta")) {
+				t.Fatal(written(ask))
+			}
+			r.server(`{"id":` + id(ask[0]) + `,"result":{"supportedVersions":["2026-07-28"]}}`)
+			one(t, r.atServer(), `{"id":"d","method":"server/discover","params":{`+odd+`}}`)
+		})
+	}
+}
+
 func TestAServerThatTakesNeither(t *testing.T) {
 	inBubble(t, nil, func(r *rig) { // modern client: it gets what it got before
 		r.client(`{"id":"d","method":"server/discover","params":{` + meta + `}}`)
@@ -110,7 +126,7 @@ func TestAServerThatIgnoresServerDiscover(t *testing.T) {
 		r.atServer()
 		time.Sleep(probeFor)
 		r.server(`{"id":` + id(r.atServer()[0]) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`)
-		if got := r.atClient(); len(got) != 1 || got[0].Result.Get("supportedVersions").Len() != 1 {
+		if got := r.atClient(); len(got) != 1 || got[0].Result.Get("supportedVersions").Len() != 5 {
 			t.Errorf("%s", written(got))
 		}
 	})

@@ -11,12 +11,13 @@ import (
 
 // Bounds towards an older server.
 const (
-	maxSuspended = 64               // calls whose client was asked for input and has not come back
-	suspendFor   = 10 * time.Minute // … and how long it may take
-	maxWanted    = 64               // questions of the server that are open
-	maxRounds    = 16               // how often one call may come back for input
-	maxOwn       = 4096             // the bridge's own questions that the server has not answered
-	maxHeld      = 64 << 20         // bytes of answers to calls whose client has not come back
+	gatherFor    = 20 * time.Millisecond // what a server asks at once comes in one round
+	maxSuspended = 64                    // calls whose client was asked for input and has not come back
+	suspendFor   = 10 * time.Minute      // … and how long it may take
+	maxWanted    = 64                    // questions of the server that are open
+	maxRounds    = 16                    // how often one call may come back for input
+	maxOwn       = 4096                  // the bridge's own questions that the server has not answered
+	maxHeld      = 64 << 20              // bytes of answers to calls whose client has not come back
 )
 
 // toLegacy stands for a modern server in front of one that knows only initialize.
@@ -46,12 +47,13 @@ type call struct {
 	method string
 	params strictjson.Value
 	caps   strictjson.Value
-	level  int // what it wants logged; -1 = nothing
+	level  int              // what it wants logged; -1 = nothing
+	lacks  strictjson.Value // a capability that the server asked for in vain
 
 	// Of a call that needs input.
 	digest  [sha256.Size]byte // what it asks for: a retry must ask for the same
 	state   string
-	timer   *time.Timer
+	timer   *time.Timer // until what the server asks is passed on, or the client has taken too long
 	rounds  int
 	keys    int
 	waiting []*wanted          // questions for the next round
@@ -108,15 +110,14 @@ func (t *toLegacy) fromClient(m jsonrpc.Message) {
 		}
 		return
 	}
-	if m.Method == "initialize" { // the client prefers the other era after all
-		t.revert(m)
-		return
-	}
-	if v := m.Params.Get("_meta").Get(metaVersion); !absent(v) && v.Str() != Modern {
-		t.b.toClient(unsupported(m.ID, v))
-		return
-	}
+	v := m.Params.Get("_meta").Get(metaVersion)
 	switch {
+	case m.Method == "initialize" && absent(v): // the client prefers the other era after all
+		t.revert(m)
+	case !absent(v) && v.Str() != Modern:
+		t.b.toClient(unsupported(m.ID, v))
+	case !absent(v) && m.Params.Get("_meta").Get(metaCapabilities).Kind() != strictjson.KindObject:
+		t.b.toClient(failure(m.ID, jsonrpc.CodeInvalidParams, "params._meta lacks "+metaCapabilities))
 	case m.Method == "server/discover":
 		t.b.toClient(result(m.ID, t.discovery()))
 	case m.Method == "subscriptions/listen":
@@ -155,9 +156,15 @@ func (t *toLegacy) revert(m jsonrpc.Message) {
 // discovery is the answer to server/discover.
 func (t *toLegacy) discovery() strictjson.Value {
 	meta := strictjson.Object(member(metaServer, t.hello.Get("serverInfo")))
+	versions := []strictjson.Value{str(Modern)}
+	for _, v := range legacy { // initialize passes too, see revert
+		if v <= t.hello.Get("protocolVersion").Str() {
+			versions = append(versions, str(v))
+		}
+	}
 	return strictjson.Object(
 		member("resultType", str("complete")),
-		member("supportedVersions", strictjson.Array(str(Modern))),
+		member("supportedVersions", strictjson.Array(versions...)),
 		member("capabilities", withoutTasks(t.hello.Get("capabilities"))),
 		member("instructions", t.hello.Get("instructions")),
 		member("_meta", meta),
@@ -291,11 +298,7 @@ func (t *toLegacy) fromServer(m jsonrpc.Message) {
 // answered takes the answer to a call.
 func (t *toLegacy) answered(c *call, m jsonrpc.Message) {
 	switch code, _ := jsonrpc.ErrorCode(m.Error); {
-	case code == codeOpenAddress && asks(c.method) && t.addresses(c, m.Error):
-	case code == codeOpenAddress && !takes(c.caps, "elicitation/create", openAddress) && !c.id.IsZero():
-		t.drop(c)
-		t.b.toClient(jsonrpc.Message{Kind: jsonrpc.Response, ID: c.id, Error: jsonrpc.NewError(codeCapability, "the user must open an address first", strictjson.Object(
-			member("requiredCapabilities", strictjson.Object(member("elicitation", strictjson.Object(member("url", strictjson.Object())))))))})
+	case code == codeOpenAddress && asks(c.method) && t.addresses(c, m.Error): // the client is asked to open them
 	case c.id.IsZero():
 		if t.heldBytes+size(m) > maxHeld {
 			m = failure(m.ID, jsonrpc.CodeInternal, "the answer came before the input it asked for, and was too large to keep")
@@ -312,9 +315,12 @@ func (t *toLegacy) answered(c *call, m jsonrpc.Message) {
 // deliver answers the client.
 func (t *toLegacy) deliver(c *call, m jsonrpc.Message) {
 	m.ID = c.id
-	if absent(m.Error) {
+	switch {
+	case absent(m.Error):
 		m.Result = modernResult(c.method, m.Result)
-	} else {
+	case !absent(c.lacks):
+		m.Error = jsonrpc.NewError(codeCapability, m.Error.Get("message").Str(), strictjson.Object(member("requiredCapabilities", c.lacks)))
+	default:
 		m.Error = modernError(m.Error)
 	}
 	t.b.toClient(m)

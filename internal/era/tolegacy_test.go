@@ -41,7 +41,7 @@ func TestCallsOfAModernClient(t *testing.T) {
 		for _, tt := range []struct{ ask, sent, answer, got string }{
 			{`"method":"tools/list","params":{` + meta + `}}`, `"method":"tools/list","params":{}}`,
 				`"result":{"tools":[{"name":"t","z":1.0}],"nextCursor":"c"}}`, `"result":{"tools":[{"name":"t","z":1.0}],"nextCursor":"c","resultType":"complete","ttlMs":0,"cacheScope":"private"}}`},
-			{`"method":"tools/call","params":{"name":"t","arguments":{"n":9007199254740993},"_meta":{"traceparent":"x","io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+			{`"method":"tools/call","params":{"name":"t","arguments":{"n":9007199254740993},"_meta":{"traceparent":"x","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
 				`"method":"tools/call","params":{"name":"t","arguments":{"n":9007199254740993},"_meta":{"traceparent":"x"}}}`,
 				`"result":{"content":[],"isError":true}}`, `"result":{"content":[],"isError":true,"resultType":"complete"}}`},
 			{`"method":"tools/call","params":{"name":"t","task":{"ttl":1},` + meta + `}}`, `"method":"tools/call","params":{"name":"t"}}`,
@@ -56,7 +56,7 @@ func TestCallsOfAModernClient(t *testing.T) {
 			r.server(`{"id":"q",` + tt.answer)
 			one(t, r.atClient(), `{"id":"q",`+tt.got)
 		}
-		for _, method := range []string{"ping", "logging/setLevel", "resources/subscribe", "tasks/get", "tasks/list"} {
+		for _, method := range []string{"ping", "initialize", "logging/setLevel", "resources/subscribe", "tasks/get", "tasks/list"} {
 			r.client(`{"id":"q","method":"` + method + `","params":{` + meta + `}}`)
 			if got := r.atClient(); len(got) != 1 || !strings.Contains(written(got), "is not translated") {
 				t.Errorf("%s: %s", method, written(got))
@@ -64,6 +64,8 @@ func TestCallsOfAModernClient(t *testing.T) {
 		}
 		r.client(`{"id":"q","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01"}}}`)
 		one(t, r.atClient(), `{"id":"q","error":{"code":-32022,"message":"the protocol version is not supported","data":{"supported":["2026-07-28"],"requested":"2027-01-01"}}}`)
+		r.client(`{"id":"q","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+		one(t, r.atClient(), `{"id":"q","error":{"code":-32602,"message":"params._meta lacks io.modelcontextprotocol/clientCapabilities"}}`)
 		r.client(`{"method":"notifications/roots/list_changed"}`)
 		none(t, "the server", r.atServer())
 	})
@@ -120,6 +122,27 @@ func TestAStateBelongsToItsCall(t *testing.T) {
 	})
 }
 
+// What a server asks at once comes in one round.
+func TestQuestionsAtOnce(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.modernClient()
+		r.client(callA)
+		r.atServer()
+		r.server(sample, elicit, `{"id":9,"method":"roots/list"}`, `{"method":"notifications/cancelled","params":{"requestId":8}}`)
+		got := one2(t, r.atClient(), "a").Result
+		if got.Get("inputRequests").Len() != 2 {
+			t.Fatalf("%s", got.Append(nil))
+		}
+		r.client(retry("b", got.Get("requestState").Str(), `{"input-2":{"roots":[]},"input-1":`+sampled+`}`))
+		if sent := r.atServer(); len(sent) != 2 {
+			t.Error(written(sent))
+		}
+		r.server(elicit, `{"method":"notifications/cancelled","params":{"requestId":8}}`, elicit, doneA) // answered before it is passed on
+		one(t, r.atClient(), `{"id":"b","result":{"content":[],"resultType":"complete"}}`)
+		one(t, r.atServer(), `{"id":8,"error":{"code":-32603,"message":"the call that needed this has ended"}}`)
+	})
+}
+
 func TestInputThatDoesNotCome(t *testing.T) {
 	inBubble(t, nil, func(r *rig) {
 		r.modernClient()
@@ -171,6 +194,8 @@ func TestQuestionsThatTheClientDoesNotTake(t *testing.T) {
 		r.server(`{"id":7,"method":"ping"}`)
 		one(t, r.atServer(), `{"id":7,"result":{}}`)
 		none(t, "the client", r.atClient())
+		r.server(`{"id":"a","error":{"code":-1,"message":"m"}}`)
+		one(t, r.atClient(), `{"id":"a","error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}`)
 	})
 }
 
@@ -228,7 +253,7 @@ func TestAddressesToOpenFirst(t *testing.T) {
 		r.client(strings.Replace(call("e"), `,"url":{}`, ``, 1))
 		r.atServer()
 		r.server(fmt.Sprintf(needed, "e"))
-		one(t, r.atClient(), `{"id":"e","error":{"code":-32021,"message":"the user must open an address first","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}`)
+		one(t, r.atClient(), `{"id":"e","error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}}}`)
 	})
 }
 

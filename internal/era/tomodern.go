@@ -174,7 +174,7 @@ func (t *toModern) greeting() strictjson.Value {
 	if absent(info) {
 		info = t.found.Get("serverInfo") // early servers
 	}
-	if info.Kind() != strictjson.KindObject {
+	if !named(info) {
 		info = strictjson.Object(member("name", str("unnamed")), member("version", str("0")))
 	}
 	return strictjson.Object(

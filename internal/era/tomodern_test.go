@@ -55,14 +55,14 @@ func TestCallsOfAnOlderClient(t *testing.T) {
 	})
 }
 
-const needs = `"result":{"resultType":"input_required","requestState":"st","inputRequests":{"k1":{"method":"elicitation/create","params":{"mode":"url","url":"https://e.example/","message":"m"}},"k2":{"method":"roots/list"}}}}`
+const twoInputs = `"result":{"resultType":"input_required","requestState":"st","inputRequests":{"k1":{"method":"elicitation/create","params":{"mode":"url","url":"https://e.example/","message":"m"}},"k2":{"method":"roots/list"}}}}`
 
 func TestInputForANewerServer(t *testing.T) {
 	inBubble(t, nil, func(r *rig) {
 		r.legacyClient()
 		r.client(`{"id":"q","method":"tools/call","params":{"name":"t"}}`)
 		r.atServer()
-		r.server(`{"id":"q",` + needs)
+		r.server(`{"id":"q",` + twoInputs)
 		asked := r.atClient()
 		if len(asked) != 2 || asked[0].Params.Get("elicitationId").Str() == "" || asked[0].On.Key() != `"q` {
 			t.Fatal(written(asked))
@@ -89,7 +89,7 @@ func TestInputThatTheClientRefuses(t *testing.T) {
 		r.legacyClient()
 		r.client(`{"id":"q","method":"tools/call","params":{"name":"t"}}`)
 		r.atServer()
-		r.server(`{"id":"q",` + needs)
+		r.server(`{"id":"q",` + twoInputs)
 		asked := r.atClient()
 		r.client(`{"id":` + id(asked[0]) + `,"error":{"code":-1,"message":"no"}}`)
 		got := r.atClient()
@@ -102,7 +102,7 @@ func TestInputThatTheClientRefuses(t *testing.T) {
 
 		r.client(`{"id":"r","method":"tools/call","params":{"name":"t"}}`)
 		r.atServer()
-		r.server(`{"id":"r",` + needs)
+		r.server(`{"id":"r",` + twoInputs)
 		r.atClient()
 		r.client(`{"method":"notifications/cancelled","params":{"requestId":"r"}}`)
 		if taken := r.atClient(); len(taken) != 2 {

@@ -114,6 +114,17 @@ func withoutMeta(params strictjson.Value) strictjson.Value {
 	return params.With("_meta", meta)
 }
 
+// named says whether v is what a client or server may call itself.
+func named(v strictjson.Value) bool {
+	return v.Get("name").Kind() == strictjson.KindString && v.Get("version").Kind() == strictjson.KindString
+}
+
+// sound says whether a modern server has nothing to refuse in what a request says of its client.
+func sound(meta strictjson.Value) bool {
+	info := meta.Get(metaClient)
+	return meta.Get(metaVersion).Str() == Modern && meta.Get(metaCapabilities).Kind() == strictjson.KindObject && (absent(info) || named(info))
+}
+
 // withoutTasks takes the tasks of either era out of capabilities.
 func withoutTasks(capabilities strictjson.Value) strictjson.Value {
 	if capabilities.Kind() != strictjson.KindObject {
@@ -143,6 +154,24 @@ func takes(capabilities strictjson.Value, method string, params strictjson.Value
 		return object(capabilities.Get("roots"))
 	}
 	return false
+}
+
+// needs names the capability that a client must declare for a request of a server.
+func needs(method string, params strictjson.Value) strictjson.Value {
+	var need strictjson.Value
+	switch {
+	case method == "sampling/createMessage" && !absent(params.Get("tools")):
+		need = strictjson.Object(member("sampling", strictjson.Object(member("tools", strictjson.Object()))))
+	case method == "sampling/createMessage":
+		need = strictjson.Object(member("sampling", strictjson.Object()))
+	case method == "roots/list":
+		need = strictjson.Object(member("roots", strictjson.Object()))
+	case params.Get("mode").Str() == "url":
+		need = strictjson.Object(member("elicitation", strictjson.Object(member("url", strictjson.Object()))))
+	default:
+		need = strictjson.Object(member("elicitation", strictjson.Object()))
+	}
+	return need
 }
 
 // modernAnswer says whether the answer to server/discover is one of a modern server. Whatever else it is, an answer that succeeds is

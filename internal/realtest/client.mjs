@@ -45,6 +45,13 @@ const attempt = async (name, f) => {
 const tool = (name, args = {}, options) => client.callTool({ name, arguments: args }, undefined, options);
 
 const modes = {
+  async era() {
+    await attempt("ping", () => client.ping());
+    await attempt("tools", () => client.listTools());
+    await attempt("echo", () => tool("echo", { Message: "hello" }));
+    await attempt("ask", () => tool("ask"));
+    out.seen = seen;
+  },
   async everything() {
     out.server = client.getServerVersion();
     out.capabilities = client.getServerCapabilities();

@@ -344,7 +344,7 @@ func TestConformance(t *testing.T) {
 	table := [][]string{{"revision", "scenario", "direct", "first-party", "first-party, by URL", "framed"}}
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			target, expected := c.direct(t, revision), expectedFailures(t, revision)
+			target, expected := c.direct(t, revision), expectedFailures(t, "framed", revision)
 			direct := c.required(t, revision, target, nil, nil)
 			remote := c.required(t, revision, c.behind(t, fmt.Sprintf("{url: %q, trust: first-party}", target)), direct, nil)
 			trusted := c.required(t, revision, c.behindGateway(t, "first-party"), direct, nil)
@@ -407,10 +407,10 @@ func TestClientConformance(t *testing.T) {
 	printTable(table)
 }
 
-// expectedFailures reads which scenarios see the frames, in the suite's own form.
-func expectedFailures(t *testing.T, revision string) map[string]bool {
+// expectedFailures reads which scenarios come to less on a way, in the suite's own form.
+func expectedFailures(t *testing.T, way, revision string) map[string]bool {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "framed-"+revision+".yml"))
+	data, err := os.ReadFile(filepath.Join("testdata", way+"-"+revision+".yml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package streamhttp
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ type Handler struct {
 	mu       sync.Mutex // guards all below
 	closed   bool
 	sessions map[string]*Session // older era, by id
-	modern   map[string]*Session // by principal
+	modern   map[string]*Session // by principal and what the client says of itself
 }
 
 // reserved is how many sessions a principal may have whatever the others do.
@@ -130,14 +131,23 @@ func (h *Handler) sweep() {
 	}
 }
 
-// connect starts a session and what serves it.
-func (h *Handler) connect(id, principal string) (*Session, error) {
+// modernKey is what the requests of one modern client have in common: who it is, and what it says that it is and can. What a server was
+// told of one client it must not take for true of another, and what it asks one, another must not be asked.
+func modernKey(principal string, m jsonrpc.Message) string {
+	meta := m.Params.Get("_meta")
+	said := meta.Get(metaCapabilities).Append(append(meta.Get(metaClient).Append(nil), 0))
+	digest := sha256.Sum256(said)
+	return string(digest[:]) + principal
+}
+
+// connect starts a session and what serves it; id is that of one of the older era, key is [modernKey] for another.
+func (h *Handler) connect(id, key, principal string) (*Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, errors.New("the gateway is stopping")
 	}
-	if s, ok := h.modern[principal]; ok && id == "" {
+	if s, ok := h.modern[key]; ok && id == "" {
 		return s, nil
 	}
 	if all := h.all(); len(all) >= h.opt.MaxSessions {
@@ -153,7 +163,7 @@ func (h *Handler) connect(id, principal string) (*Session, error) {
 	}
 	s := newSession(id, principal)
 	if id == "" {
-		h.modern[principal] = s
+		h.modern[key] = s
 	} else {
 		h.sessions[id] = s
 	}
@@ -162,7 +172,7 @@ func (h *Handler) connect(id, principal string) (*Session, error) {
 		s.Close()
 		h.mu.Lock()
 		if id == "" {
-			delete(h.modern, principal)
+			delete(h.modern, key)
 		} else {
 			delete(h.sessions, id)
 		}
@@ -320,7 +330,7 @@ func (h *Handler) sessionFor(w http.ResponseWriter, r *http.Request, principal s
 		if !h.modernHeadersAgree(w, r, m, header, inBody) {
 			return nil, false
 		}
-		s, err := h.connect("", principal)
+		s, err := h.connect("", modernKey(principal, m), principal)
 		if err != nil {
 			failure(w, http.StatusServiceUnavailable, m.ID, jsonrpc.CodeInternal, err.Error(), strictjson.Value{})
 		}
@@ -335,7 +345,7 @@ func (h *Handler) sessionFor(w http.ResponseWriter, r *http.Request, principal s
 			failure(w, http.StatusBadRequest, m.ID, jsonrpc.CodeInvalidRequest, "the header Mcp-Session-Id is missing: send initialize first", strictjson.Value{})
 			return nil, false
 		}
-		s, err := h.connect(rand.Text(), principal)
+		s, err := h.connect(rand.Text(), "", principal)
 		if err != nil {
 			failure(w, http.StatusServiceUnavailable, m.ID, jsonrpc.CodeInternal, err.Error(), strictjson.Value{})
 		}

@@ -348,14 +348,55 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 	defer h.Close()
 	for i, want := range []bool{true, true, false} {
-		if _, err := h.connect(fmt.Sprint(i), "ann"); (err == nil) != want {
+		if _, err := h.connect(fmt.Sprint(i), "", "ann"); (err == nil) != want {
 			t.Errorf("session %d: %v", i, err)
 		}
 	}
 	for i, want := range []bool{true, true, false} { // ann's sessions do not shut bob out
-		if _, err := h.connect(fmt.Sprint("b", i), "bob"); (err == nil) != want {
+		if _, err := h.connect(fmt.Sprint("b", i), "", "bob"); (err == nil) != want {
 			t.Errorf("session %d of another: %v", i, err)
 		}
+	}
+}
+
+// What one client says that it can, a server must not take for true of another, whoever both work for.
+func TestModernClientsThatDifferHaveSessionsOfTheirOwn(t *testing.T) {
+	var sessions atomic.Int32
+	h, err := NewHandler(HandlerOptions{
+		Versions:     Versions(),
+		Authenticate: func(r *http.Request) (string, bool) { return r.Header.Get("X-Who"), true },
+		Connect: func(ctx context.Context, s *Session) error {
+			sessions.Add(1)
+			for {
+				m, err := s.Read(ctx)
+				if err != nil {
+					return err
+				}
+				echo(s, m)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	server := httptest.NewServer(h)
+	defer server.Close()
+	say := func(who, said string) {
+		t.Helper()
+		body := strings.Replace(modernCall, `"_meta":{`, `"_meta":{`+said, 1)
+		if resp, got := do(t, server.URL, request{body: body, header: modernHead("X-Who", who)}); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s", resp.Status, got)
+		}
+	}
+	for range 2 {
+		say("ann", `"io.modelcontextprotocol/clientCapabilities":{},`)
+		say("ann", `"io.modelcontextprotocol/clientCapabilities":{"roots":{}},`)
+		say("ann", `"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"c"},`)
+		say("bob", `"io.modelcontextprotocol/clientCapabilities":{},`)
+	}
+	if n := sessions.Load(); n != 4 {
+		t.Errorf("%d sessions", n)
 	}
 }
 

@@ -20,7 +20,8 @@ const (
 	idleSession  = 30 * time.Minute // without a request or an open stream
 )
 
-// Session is the [jsonrpc.Transport] to one client: a session of the older era, or all modern requests of one principal.
+// Session is the [jsonrpc.Transport] to one client: a session of the older era, or all modern requests of one principal that say the same
+// of their client.
 // Ids of requests are the session's own: those of two clients never meet.
 type Session struct {
 	// ID is the session's id in the older era; "" in the modern one.

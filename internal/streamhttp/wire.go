@@ -18,6 +18,8 @@ const (
 	headerParam     = "Mcp-Param-"
 
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaClient       = "io.modelcontextprotocol/clientInfo"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 
 	// Modern is the first version without initialize and sessions.
