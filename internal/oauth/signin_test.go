@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -45,17 +46,28 @@ func TestAPersonSignsIn(t *testing.T) {
 	if info, err := os.Stat(paths[0]); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info.Mode(), err)
 	}
-	left, _ := filepath.Glob(filepath.Join(r.dir, ".new-*"))
-	if len(left) != 0 {
-		t.Errorf("left over: %v", left)
+	if err := os.WriteFile(paths[0]+".new-1", []byte("left by a process that was killed"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 
 	// The next sign-in uses the registration and its port again; one whose port is taken registers anew.
 	r.mustSignIn(a)
-	if r.made != 1 {
-		t.Errorf("%d registrations", r.made)
+	if same := r.query.Get("redirect_uri") == shown.Redirect; same != (r.made == 1) {
+		t.Errorf("%d registrations; the same address: %v", r.made, same)
 	}
-	if revoked, err := a.SignOut(t.Context()); err != nil || !revoked || r.kept() != "" || len(r.refresh) != 1 {
+	made := r.made
+	back, _ := url.Parse(r.query.Get("redirect_uri"))
+	if ln, err := net.Listen("tcp4", back.Host); err == nil { // otherwise somebody else has it
+		defer ln.Close()
+	}
+	r.mustSignIn(a)
+	if r.made != made+1 || r.query.Get("redirect_uri") == back.String() {
+		t.Errorf("its port is taken, and there are %d registrations", r.made)
+	}
+	if left, _ := filepath.Glob(filepath.Join(r.dir, "*.new-*")); len(left) != 0 {
+		t.Errorf("left over: %v", left)
+	}
+	if revoked, err := a.SignOut(t.Context()); err != nil || !revoked || r.kept() != "" || len(r.refresh) != 2 {
 		t.Errorf("signing out: %v, %v, refresh tokens that still count: %d", revoked, err, len(r.refresh))
 	}
 	if _, err := r.call(r.transport(a)); !isLogin(err) {

@@ -162,7 +162,11 @@ func (s store) open(ctx context.Context) (*slot, error) {
 			return nil, fmt.Errorf("waiting for another hearsay that renews the same tokens: %w", context.Cause(ctx))
 		}
 	}
-	next, err := os.CreateTemp(s.dir, ".new-*")
+	left, _ := filepath.Glob(s.path + ".new-*") // by a process that was killed
+	for _, path := range left {
+		os.Remove(path)
+	}
+	next, err := os.CreateTemp(s.dir, filepath.Base(s.path)+".new-*")
 	if err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("keeping the tokens: %w", err)
@@ -195,6 +199,9 @@ func (s *slot) save(rec *record) error {
 	}
 	if err == nil {
 		err = s.next.Sync()
+	}
+	if err == nil {
+		err = s.next.Close() // an open file keeps its name on Windows
 	}
 	if err == nil {
 		err = os.Rename(s.next.Name(), s.store.path)

@@ -188,7 +188,7 @@ func TestWhatEndsASignIn(t *testing.T) {
 				if status, err := r.call(r.transport(a)); status != 200 || err != nil {
 					t.Errorf("after the next sign-in: %d, %v", status, err)
 				}
-				if again := tc.want == "invalid_client"; r.made == 2 != again {
+				if tc.want == "invalid_client" && r.made != 2 {
 					t.Errorf("%d registrations", r.made)
 				}
 			}
