@@ -20,32 +20,34 @@ func searchLookalike[S text](content S, c *cursor, to int) (start, stop int, ok 
 		}
 		if canBeZ(content, found) && canFollowM(content, found, c.referenceIn(maxReference, found)) {
 			if stop, ok, _ = matchFrom(content, found, zAt, true); ok {
-				start = startBefore(content, found, max(c.pos, stop-MaxLookalike), c.referenceIn(MaxLookalike, found))
+				references := c.referenceIn(MaxLookalike, found)
+				start = startBefore(content, found, max(c.pos, stop-MaxLookalike), references)
 				if start >= c.valid {
 					break // it belongs to the next piece, and is found again there
 				}
-				if start >= 0 {
-					if stop, ok, _ = matchAt(content, start, true); ok {
-						return start, stop, true
-					}
+				if start >= 0 && references { // forwards a reference may be another
+					stop, ok, _ = matchAt(content, start, true)
 				}
+				if start >= 0 && ok {
+					return start, stop, true
+				}
+			}
+			if c.misses++; c.misses >= fewMisses && c.looked != c.valid {
+				if c.looked = c.valid; lacksLetter(content, c.pos, to) {
+					break
+				}
+				c.misses = 0
 			}
 		}
 		if content[found] == '&' {
 			c.reference = found + 1
 		}
 		from = found + 1
-		if c.misses++; c.misses >= fewMisses && c.looked != c.valid {
-			if c.looked = c.valid; lacksLetter(content, c.pos, to) {
-				break
-			}
-			c.misses = 0
-		}
 	}
 	return 0, 0, false
 }
 
-// fewMisses is how often a z is found for nothing before it is looked whether the content can hold a look-alike at all.
+// fewMisses is how often a z that can follow an m is found for nothing before it is looked whether the content can hold a look-alike at all.
 const fewMisses = 8
 
 // referenceIn reports whether a reference may begin in the size bytes before i.

@@ -46,16 +46,14 @@ func scan[S text](content S, c *cursor) (n int, token bool) {
 			n -= 3
 		}
 	}
-	if isToken(content, n) {
-		return n, !c.lookalikes || !referenceBefore(content, n)
-	}
+	token = isToken(content, n) && !(c.lookalikes && referenceBefore(content, n))
 	if n-c.pos >= scanBlock {
 		c.slow = 0
-	} else { // text that is ill-formed everywhere would be scanned for nothing everywhere
-		c.slow = min(max(2*c.slow, scanBlock), window)
+	} else if !token || !c.lookalikes { // a scan is for stretches; text that is ill-formed or a tag everywhere has none
+		c.slow = min(max(4*c.slow, scanBlock), window)
 		c.retry = n + c.slow
 	}
-	return n, false
+	return n, token
 }
 
 func asciiNoN(c byte) bool { return c < utf8.RuneSelf && c|0x20 != Token[0] }
