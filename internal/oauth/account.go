@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -83,9 +82,6 @@ func New(opt Options) (*Account, error) {
 	a.web = newWeb(opt.Dialer, nil)
 	return a, nil
 }
-
-// trust makes the certificates of tests count.
-func (a *Account) trust(roots *x509.CertPool) { a.web = newWeb(a.opt.Dialer, roots) }
 
 // Status is what is known of a sign-in, without any token.
 type Status struct {

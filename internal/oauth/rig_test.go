@@ -127,7 +127,7 @@ func (r *rig) account(change ...func(*Options)) *Account {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	a.trust(r.roots)
+	a.web = newWeb(opt.Dialer, r.roots)
 	return a
 }
 

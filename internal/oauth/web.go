@@ -39,6 +39,7 @@ type web struct {
 	client *http.Client // gives documents
 }
 
+// newWeb takes the certificates that count, nil for the system's.
 func newWeb(dialer *egress.Dialer, roots *x509.CertPool) *web {
 	base := &http.Transport{
 		DialContext: dialer.DialContext, ForceAttemptHTTP2: true, DisableCompression: true, DisableKeepAlives: true,
