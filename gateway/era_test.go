@@ -161,7 +161,20 @@ func TestEachEraWithEach(t *testing.T) {
 	}
 }
 
-func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-chan bool) {
+// eraClient is a client on the Go SDK that answers everything, and notes what it is asked and told.
+type eraClient struct {
+	t   *testing.T
+	ctx context.Context
+	s   *mcp.ClientSession
+
+	mu                sync.Mutex
+	elicited, sampled []string
+	told, updated     chan string
+	changed           chan bool
+}
+
+func connectEra(t *testing.T, g *Gateway, version string) *eraClient {
+	t.Helper()
 	toGateway, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -175,65 +188,70 @@ func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-
 		served <- g.Serve(context.Background(), Client{Transport: jsonrpc.NewLines(toGateway, fromGateway, jsonrpc.LineOptions{})})
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var mu sync.Mutex
-	var elicited, sampled []string
-	told, changed, updated := make(chan string, 10), make(chan bool, 10), make(chan string, 10)
+	e := &eraClient{t: t, ctx: ctx, told: make(chan string, 10), updated: make(chan string, 10), changed: make(chan bool, 100)}
 	c := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			elicited = append(elicited, r.Params.Message)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.elicited = append(e.elicited, r.Params.Message)
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"c": "blue"}}, nil
 		},
 		CreateMessageHandler: func(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-			mu.Lock()
-			defer mu.Unlock()
+			e.mu.Lock()
+			defer e.mu.Unlock()
 			data, _ := json.Marshal(r.Params.Messages)
-			sampled = append(sampled, string(data))
+			e.sampled = append(e.sampled, string(data))
 			return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "something"}}, nil
 		},
-		LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { told <- fmt.Sprint(r.Params.Data) },
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { told <- r.Params.Message },
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { changed <- true },
-		ResourceUpdatedHandler:      func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
+		LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { e.told <- fmt.Sprint(r.Params.Data) },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { e.told <- r.Params.Message },
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { e.changed <- true },
+		ResourceUpdatedHandler:      func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { e.updated <- r.Params.URI },
 	})
 	c.AddRoots(&mcp.Root{URI: "file:///r", Name: "the root"})
-	s, err := c.Connect(ctx, &mcp.IOTransport{Reader: out, Writer: in}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
+	if e.s, err = c.Connect(ctx, &mcp.IOTransport{Reader: out, Writer: in}, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		s.Close()
+	t.Cleanup(func() {
+		e.s.Close()
 		if err := <-served; err != nil {
 			t.Errorf("the session ended with %v", err)
 		}
-	}()
+		cancel()
+	})
+	return e
+}
+
+func (e *eraClient) framed(what, text string) {
+	e.t.Helper()
+	if body, ok := envelope.Body(text); !ok || !strings.Contains(body, what) {
+		e.t.Errorf("%s: %q", what, text)
+	}
+}
+
+func (e *eraClient) call(name string, meta mcp.Meta) string {
+	e.t.Helper()
+	result, err := e.s.CallTool(e.ctx, &mcp.CallToolParams{Name: name, Meta: meta})
+	if err != nil {
+		e.t.Fatalf("%s: %v", name, err)
+	}
+	return result.Content[0].(*mcp.TextContent).Text
+}
+
+func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-chan bool) {
+	e := connectEra(t, g, version)
+	ctx, s, call, framed := e.ctx, e.s, e.call, e.framed
 	if got := s.InitializeResult(); got.ProtocolVersion != version || got.ServerInfo == nil || got.ServerInfo.Name != "era" || got.Capabilities.Tools == nil || got.Capabilities.Logging == nil {
 		t.Errorf("greeted with %+v", got)
 	}
-	framed := func(what, text string) {
-		t.Helper()
-		if body, ok := envelope.Body(text); !ok || !strings.Contains(body, what) {
-			t.Errorf("%s: %q", what, text)
-		}
-	}
-	call := func(name string, meta mcp.Meta) string {
-		t.Helper()
-		result, err := s.CallTool(ctx, &mcp.CallToolParams{Name: name, Meta: meta})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return result.Content[0].(*mcp.TextContent).Text
-	}
 
 	framed("blue, something, the root", call("ask", nil))
-	if len(elicited) != 1 || len(sampled) != 1 || strings.Contains(sampled[0], `"text":"Say`) {
-		t.Errorf("asked %q, %q", elicited, sampled)
+	if len(e.elicited) != 1 || len(e.sampled) != 1 || strings.Contains(e.sampled[0], `"text":"Say`) {
+		t.Errorf("asked %q, %q", e.elicited, e.sampled)
 	} else {
-		framed("Which colour?", elicited[0])
-		if strings.Count(sampled[0], "untrusted") < 2 {
-			t.Errorf("sampled without a frame: %s", sampled[0])
+		framed("Which colour?", e.elicited[0])
+		if strings.Count(e.sampled[0], "untrusted") < 2 {
+			t.Errorf("sampled without a frame: %s", e.sampled[0])
 		}
 	}
 
@@ -277,7 +295,7 @@ func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-
 	framed("told", call("tell", meta))
 	for _, want := range []string{"half", "said at error"} {
 		select {
-		case got := <-told:
+		case got := <-e.told:
 			framed(want, got)
 		case <-ctx.Done():
 			t.Fatalf("not told %q", want)
@@ -289,12 +307,12 @@ func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-
 	}
 	framed("touched", call("touch", nil))
 	select {
-	case <-changed:
+	case <-e.changed:
 	case <-ctx.Done():
 		t.Fatal("nobody said that the tools changed")
 	}
 	select {
-	case uri := <-updated:
+	case uri := <-e.updated:
 		if uri != "mem://1" {
 			t.Errorf("updated: %s", uri)
 		}
@@ -317,5 +335,54 @@ func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-
 	case <-hung:
 	case <-ctx.Done():
 		t.Error("the server was not told that a call is cancelled")
+	}
+}
+
+// Servers of both eras stand behind one gateway, for clients of either.
+func TestServersOfBothErasTogether(t *testing.T) {
+	hung := make(chan bool, 4)
+	older, newer := launcher(nil, eraServer(t, false, hung)), launcher(nil, eraServer(t, true, hung))
+	g, err := NewGateway(Options{
+		Servers: []Server{{Source: Source{Server: "older"}, Command: []string{"fake"}}, {Source: Source{Server: "newer"}, Command: []string{"fake"}}},
+		Launch: func(ctx context.Context, s Server) (*Process, error) {
+			if s.Server == "older" {
+				return older(ctx, s)
+			}
+			return newer(ctx, s)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run("client of "+version, func(t *testing.T) {
+			e := connectEra(t, g, version)
+			listed, err := e.s.ListTools(e.ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, tool := range listed.Tools {
+				names = append(names, tool.Name)
+			}
+			if !slices.Contains(names, "older__ask") || !slices.Contains(names, "newer__ask") {
+				t.Errorf("tools: %v", names)
+			}
+			for _, server := range []string{"older", "newer"} {
+				e.framed("blue, something, the root", e.call(server+"__ask", nil))
+				for len(e.changed) > 0 {
+					<-e.changed
+				}
+				e.framed("touched", e.call(server+"__touch", nil))
+				select {
+				case <-e.changed:
+				case <-e.ctx.Done():
+					t.Errorf("%s: nobody said that the tools changed", server)
+				}
+			}
+			if len(e.elicited) != 2 || len(e.sampled) != 2 {
+				t.Errorf("asked %q, %q", e.elicited, e.sampled)
+			}
+		})
 	}
 }

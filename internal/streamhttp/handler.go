@@ -330,6 +330,10 @@ func (h *Handler) sessionFor(w http.ResponseWriter, r *http.Request, principal s
 		if !h.modernHeadersAgree(w, r, m, header, inBody) {
 			return nil, false
 		}
+		if m.Kind != jsonrpc.Request { // closing the stream cancels; an id here could be another client's
+			w.WriteHeader(http.StatusAccepted)
+			return nil, false
+		}
 		s, err := h.connect("", modernKey(principal, m), principal)
 		if err != nil {
 			failure(w, http.StatusServiceUnavailable, m.ID, jsonrpc.CodeInternal, err.Error(), strictjson.Value{})

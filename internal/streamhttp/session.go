@@ -187,9 +187,6 @@ func (s *Session) begin(m jsonrpc.Message) (*exchange, jsonrpc.Message, error) {
 // accept hands a message to the reader.
 func (s *Session) accept(ctx context.Context, m jsonrpc.Message) error {
 	if m.Method == "notifications/cancelled" {
-		if s.Modern() {
-			return nil // closing the stream cancels; an id here could be another client's
-		}
 		id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
 		s.mu.Lock()
 		if x, ok := s.byClient[id.Key()]; ok {
