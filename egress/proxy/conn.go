@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,14 +52,34 @@ type conn struct {
 // handle serves one accepted connection to its end.
 func (s *Server) handle(ctx context.Context, nc net.Conn, r *room, tr *transparent) {
 	c := s.newConn(ctx, nc, r, tr)
-	defer c.finish(context.AfterFunc(ctx, func() { c.end(ReasonStopped) }))
+	defer c.finish()
 	defer func() {
 		if p := recover(); p != nil {
 			c.panicked(p)
 		}
 	}()
+	if ctx.Err() != nil { // endAll may have been before it
+		c.end(ReasonStopped)
+		return
+	}
 	c.guard.begin(s.opts.Limits.HeadTime)
 	c.serve()
+}
+
+// endAll ends the connections of one listener. It costs them less than a watcher of the context for each.
+func (s *Server) endAll(ctx context.Context) {
+	for _, c := range s.all() {
+		if c.ctx == ctx {
+			c.end(ReasonStopped)
+		}
+	}
+}
+
+// all returns the connections that are open now.
+func (s *Server) all() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.conns))
 }
 
 func (s *Server) newConn(ctx context.Context, nc net.Conn, r *room, tr *transparent) *conn {
@@ -74,8 +96,7 @@ func (s *Server) newConn(ctx context.Context, nc net.Conn, r *room, tr *transpar
 }
 
 // finish closes and forgets a connection, and writes down that it ended.
-func (c *conn) finish(stop func() bool) {
-	stop()
+func (c *conn) finish() {
 	c.guard.stop()
 	c.end(ReasonDone)
 	c.in.r, c.in.w = 0, 0

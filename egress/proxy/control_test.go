@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -394,5 +395,31 @@ func TestReportOnly(t *testing.T) {
 	ev := u.events.wait(t, func(e proxy.Event) bool { return e.Kind == proxy.KindDecision })
 	if status(got) != "200" || !ev.Allowed || !ev.Report || ev.Reason != egress.ReasonNotAllowed {
 		t.Errorf("%q, %+v", got, ev)
+	}
+}
+
+// TestListenerFails: without its listener a server does not go on, and leaves nothing open.
+func TestListenerFails(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := proxy.New(proxy.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, cl := make(chan error, 1), client(t, "*:*")
+	go func() { done <- srv.Serve(context.Background(), l, cl) }()
+	c, r, err := connectTo(l.Addr().String(), echoServer(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l.Close()
+	if err := <-done; err == nil {
+		t.Error("no error")
+	}
+	if _, err := r.ReadByte(); err == nil {
+		t.Error("the tunnel is open")
 	}
 }

@@ -32,7 +32,7 @@ func openBubble(t *testing.T, l Limits) *bubble {
 	c := s.newConn(context.Background(), clientSide, s.room("test"), nil)
 	c.guard.begin(s.opts.Limits.Idle)
 	go func() {
-		defer c.finish(func() bool { return true })
+		defer c.finish()
 		c.join(farSide, nil)
 		c.pump(farSide, func() error { return c.flushTo(farSide) }, nil)
 	}()

@@ -10,6 +10,7 @@ import (
 
 // meters are the figures of one server. Their labels take few values: clients, protocols and reasons, never a host.
 type meters struct {
+	on        bool // somebody reads them: labels cost even where nobody counts
 	decisions metric.Int64Counter
 	opens     metric.Int64UpDownCounter
 	closed    metric.Int64Counter
@@ -17,7 +18,12 @@ type meters struct {
 	duration  metric.Float64Histogram
 }
 
+// newMeters makes the figures; a nil meter counts nothing.
 func newMeters(m metric.Meter) (s meters, err error) {
+	if m == nil {
+		return s, nil
+	}
+	s.on = true
 	fail := func(e error) {
 		if err == nil && e != nil {
 			err = fmt.Errorf("making metrics: %w", e)
@@ -39,6 +45,9 @@ func newMeters(m metric.Meter) (s meters, err error) {
 }
 
 func (m *meters) event(e Event) {
+	if !m.on {
+		return
+	}
 	ctx := context.Background()
 	client := attribute.String("client", e.Client)
 	protocol := attribute.String("protocol", string(e.Protocol))
@@ -54,5 +63,8 @@ func (m *meters) event(e Event) {
 }
 
 func (m *meters) open(client string, n int64) {
+	if !m.on {
+		return
+	}
 	m.opens.Add(context.Background(), n, metric.WithAttributes(attribute.String("client", client)))
 }

@@ -35,7 +35,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/seed-4e9f7b04/hearsay/egress"
 	"github.com/seed-4e9f7b04/hearsay/internal/broker"
@@ -155,9 +154,6 @@ func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Meter == nil {
-		o.Meter = noop.Meter{}
-	}
 	if o.Chain != nil {
 		if err := o.Chain.check(); err != nil {
 			return nil, err
@@ -188,13 +184,7 @@ func (s *Server) Update(clients ...Client) {
 	if s.opts.KeepRefusedTunnels {
 		return
 	}
-	s.mu.Lock()
-	open := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		open = append(open, c)
-	}
-	s.mu.Unlock()
-	for _, c := range open {
+	for _, c := range s.all() {
 		c.rejudge()
 	}
 }
@@ -284,8 +274,16 @@ func (s *Server) serve(ctx context.Context, l net.Listener, c Client, tr *transp
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { l.Close() })()
+	end := func() {
+		l.Close()
+		s.endAll(ctx)
+	}
+	stop := context.AfterFunc(ctx, end)
+	defer func() { // also where the listener has failed
+		stop()
+		cancel()
+		end()
+	}()
 	pause := time.Duration(0)
 	for {
 		nc, err := l.Accept()
