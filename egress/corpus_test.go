@@ -2,39 +2,14 @@ package egress
 
 import (
 	"context"
-	"encoding/json"
-	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/seed-4e9f7b04/hearsay/internal/realtest/corpus"
 	"github.com/seed-4e9f7b04/hearsay/internal/realtest/dnstest"
 	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
 )
-
-// egressCase is one row of the handed corpus; its README tells what the fields mean.
-type egressCase struct {
-	ID         string          `json:"id"`
-	Group      string          `json:"group"`
-	Target     string          `json:"target"`
-	ResolvesTo []string        `json:"resolves_to"`
-	CNAME      []string        `json:"cname"`
-	Seq        [][]string      `json:"resolves_seq"`
-	Expect     string          `json:"expect"`
-	Alt        string          `json:"alt"`
-	Why        string          `json:"why"`
-	Dials      []netip.Addr    `json:"dials"`
-	MustNot    []netip.Addr    `json:"must_not_dial"`
-	Policy     *egressCaseRule `json:"policy"`
-}
-
-type egressCaseRule struct {
-	Allow  []string            `json:"allow"`
-	Deny   []string            `json:"deny"`
-	Inward map[string][]string `json:"inward"`
-	NAT64  []string            `json:"nat64_prefixes"`
-}
 
 // TestCases runs the cases of testdata through target, rules, resolver and classes, without a proxy and without dialling.
 // The proxy's tests run the same cases with both.
@@ -45,17 +20,7 @@ func TestCases(t *testing.T) { runCases(t, "testdata/cases.json", 120) }
 func TestCorpus(t *testing.T) { runCases(t, repotest.Shared(t, "cases/egress-cases.json"), 400) }
 
 func runCases(t *testing.T, file string, least int) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []egressCase
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
-	if len(cases) < least {
-		t.Fatalf("only %d cases", len(cases))
-	}
+	cases := corpus.Read(t, file, least)
 	dns := dnstest.Start(t)
 	for _, c := range cases {
 		t.Run(c.ID, func(t *testing.T) {
@@ -75,15 +40,8 @@ func runCases(t *testing.T, file string, least int) {
 	}
 }
 
-func runCase(t *testing.T, dns *dnstest.Server, c egressCase) (string, Explanation, error) {
-	options := PolicyOptions{Allow: []string{"*:*"}}
-	if c.Policy != nil {
-		options.Deny, options.Inward, options.NAT64 = c.Policy.Deny, c.Policy.Inward, c.Policy.NAT64
-		if c.Policy.Allow != nil {
-			options.Allow = c.Policy.Allow
-		}
-	}
-	policy, err := NewPolicy(options)
+func runCase(t *testing.T, dns *dnstest.Server, c corpus.Case) (string, Explanation, error) {
+	policy, err := NewPolicy(PolicyOptions{Allow: c.Policy.Allow, Deny: c.Policy.Deny, Inward: c.Policy.Inward, NAT64: c.Policy.NAT64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +50,7 @@ func runCase(t *testing.T, dns *dnstest.Server, c egressCase) (string, Explanati
 		t.Fatal(err)
 	}
 	d := &Dialer{Policy: policy, Resolver: resolver, Own: HostAddrs}
-	target, err := caseTarget(strings.ReplaceAll(c.Target, "@proxyport", "3128"))
+	target, err := caseTarget(c.Target)
 	if err != nil {
 		return "deny", Explanation{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/egress"
 	"github.com/seed-4e9f7b04/hearsay/egress/proxy"
+	"github.com/seed-4e9f7b04/hearsay/internal/realtest/corpus"
 	"github.com/seed-4e9f7b04/hearsay/internal/realtest/dnstest"
 	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
 )
@@ -74,28 +74,6 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// corpusCase is one row; shared/cases/README.md tells what the fields mean.
-type corpusCase struct {
-	ID         string       `json:"id"`
-	Group      string       `json:"group"`
-	Target     string       `json:"target"`
-	HostHeader string       `json:"host_header"`
-	ResolvesTo []string     `json:"resolves_to"`
-	CNAME      []string     `json:"cname"`
-	Seq        [][]string   `json:"resolves_seq"`
-	Expect     string       `json:"expect"`
-	Alt        string       `json:"alt"`
-	Why        string       `json:"why"`
-	Dials      []netip.Addr `json:"dials"`
-	MustNot    []netip.Addr `json:"must_not_dial"`
-	Policy     *struct {
-		Allow  []string            `json:"allow"`
-		Deny   []string            `json:"deny"`
-		Inward map[string][]string `json:"inward"`
-		NAT64  []string            `json:"nat64_prefixes"`
-	} `json:"policy"`
-}
-
 // tally counts how the cases of one group came out over one protocol.
 type tally struct{ right, alt, leak, over, none int }
 
@@ -103,7 +81,7 @@ func runCorpus(t *testing.T) {
 	enterCorpusNetwork(t)
 	dns := dnstest.StartOn(t, "127.0.0.1:53")
 	far := startFar(t)
-	l, err := net.Listen("tcp", "127.0.0.1:3128")
+	l, err := net.Listen("tcp", "127.0.0.1:"+corpus.ProxyPort)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,15 +93,12 @@ func runCorpus(t *testing.T) {
 
 	protocols := []struct {
 		name string
-		ask  func(corpusCase) (asked bool, err error)
+		ask  func(corpus.Case) (asked bool, err error)
 	}{{"CONNECT", askCONNECT}, {"absolute HTTP", askAbsolute}, {"SOCKS5", askSOCKS}}
 	for _, set := range []string{os.Getenv(inNamespace), filepath.Join(repotest.Root(t), "egress", "testdata", "cases.json")} {
-		cases := readCorpus(t, set)
-		if len(cases) < 100 {
-			t.Fatalf("only %d cases in %s", len(cases), set)
-		}
+		cases := corpus.Read(t, set, 100)
 		totals := map[string][]tally{}
-		var before corpusCase
+		var before corpus.Case
 		for _, c := range cases {
 			if totals[c.Group] == nil {
 				totals[c.Group] = make([]tally, len(protocols))
@@ -180,7 +155,7 @@ func runCorpus(t *testing.T) {
 }
 
 // corpusVerdict says what is wrong with an outcome, "" if nothing.
-func corpusVerdict(c corpusCase, got string, dialled []netip.Addr) string {
+func corpusVerdict(c corpus.Case, got string, dialled []netip.Addr) string {
 	for _, a := range dialled {
 		switch {
 		case slices.Contains(c.MustNot, a):
@@ -227,31 +202,9 @@ func printTallies(set string, cases int, protocols []string, totals map[string][
 	w.Flush()
 }
 
-func readCorpus(t *testing.T, path string) []corpusCase {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []corpusCase
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
-	for i := range cases {
-		cases[i].Target = strings.ReplaceAll(cases[i].Target, "@proxyport", "3128")
-	}
-	return cases
-}
-
 // corpusDialer resolves as the host does: the namespace's resolv.conf and hosts file.
-func corpusDialer(t *testing.T, c corpusCase) *egress.Dialer {
-	o := egress.PolicyOptions{Allow: []string{"*:*"}}
-	if c.Policy != nil {
-		o.Deny, o.Inward, o.NAT64 = c.Policy.Deny, c.Policy.Inward, c.Policy.NAT64
-		if c.Policy.Allow != nil {
-			o.Allow = c.Policy.Allow
-		}
-	}
-	p, err := egress.NewPolicy(o)
+func corpusDialer(t *testing.T, c corpus.Case) *egress.Dialer {
+	p, err := egress.NewPolicy(egress.PolicyOptions{Allow: c.Policy.Allow, Deny: c.Policy.Deny, Inward: c.Policy.Inward, NAT64: c.Policy.NAT64})
 	if err != nil {
 		t.Fatalf("%s: %v", c.ID, err)
 	}
@@ -301,7 +254,7 @@ func startFar(t *testing.T) *farSide {
 					return
 				}
 				at := netip.MustParseAddrPort(conn.LocalAddr().String()).Addr().Unmap().WithZone("")
-				f.mu.Lock()
+				f.mu.Lock() // before the next is accepted: a connection that was made but never spoken on counts too
 				f.addrs = append(f.addrs, at)
 				f.mu.Unlock()
 				go answerFar(conn, at)
@@ -350,7 +303,7 @@ func isAuthority(target string) bool {
 }
 
 func toProxy() (*net.TCPConn, error) {
-	conn, err := net.Dial("tcp", "127.0.0.1:3128")
+	conn, err := net.Dial("tcp", "127.0.0.1:"+corpus.ProxyPort)
 	if err != nil {
 		return nil, err
 	}
@@ -367,7 +320,7 @@ func readsFarWord(r io.Reader) error {
 	return nil
 }
 
-func askCONNECT(c corpusCase) (bool, error) {
+func askCONNECT(c corpus.Case) (bool, error) {
 	if !isAuthority(c.Target) && c.Expect == "allow" {
 		return false, nil
 	}
@@ -391,7 +344,7 @@ func askCONNECT(c corpusCase) (bool, error) {
 }
 
 // throughTunnel says what the port's protocol wants to hear and listens for the origin.
-func throughTunnel(c corpusCase, conn *net.TCPConn, r io.Reader) error {
+func throughTunnel(c corpus.Case, conn *net.TCPConn, r io.Reader) error {
 	t, err := egress.ParseTarget(c.Target, 0)
 	if err != nil {
 		return err
@@ -429,7 +382,7 @@ func clientHello(name string) []byte {
 	return buf[:n]
 }
 
-func askAbsolute(c corpusCase) (bool, error) {
+func askAbsolute(c corpus.Case) (bool, error) {
 	target, host := c.Target, c.HostHeader
 	if isAuthority(target) {
 		target = "http://" + target + "/"
@@ -448,7 +401,7 @@ func askAbsolute(c corpusCase) (bool, error) {
 }
 
 // askSOCKS sends a literal as an address and everything else as a name. What cannot be said in SOCKS5 is not asked.
-func askSOCKS(c corpusCase) (bool, error) {
+func askSOCKS(c corpus.Case) (bool, error) {
 	at := strings.LastIndexByte(c.Target, ':')
 	if !isAuthority(c.Target) || at < 0 {
 		return false, nil
