@@ -2,10 +2,16 @@ package gateway
 
 import (
 	"bufio"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-4e9f7b04/hearsay/envelope"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
@@ -131,14 +137,16 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-func TestNothingIsLostOnTheWay(t *testing.T) {
+// play sends every probe through a gateway in front of one server, and tells what came out: of what the client sends as the server
+// got it, of what the server sends as the client got it. got is "" where nothing came.
+func play(t *testing.T, source Source, came func(kind string, p probe, got string)) {
 	if n := len(requestProbes) + len(resultProbes) + len(errorProbes) + len(clientNotes) + len(serverNotes) + len(serverRequests) + len(clientAnswers); n < 85 {
 		t.Errorf("only %d probes", n)
 	}
 	answer := make(chan string, 1) // what the server answers next
 	heard := make(chan strictjson.Value, 100)
 	say := make(chan string)
-	opt := trusted(Options{Launch: launcher(nil, func(in *bufio.Scanner, out io.Writer) {
+	r := newRig(t, Options{Servers: []Server{{Source: source, Command: []string{"fake"}}}, Launch: launcher(nil, func(in *bufio.Scanner, out io.Writer) {
 		go func() {
 			for line := range say {
 				io.WriteString(out, line+"\n")
@@ -152,9 +160,28 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 			return <-answer
 		})(in, out)
 	})})
-	r := newRig(t, opt)
 	defer close(say)
-	r.ask(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{},"sampling":{"tools":{}},"elicitation":{},"tasks":{}},"clientInfo":{"name":"c","version":"1"}}}`)
+	lines := make(chan string, 100)
+	go func() {
+		for r.lines.Scan() {
+			lines <- r.lines.Text()
+		}
+	}()
+	next := func() strictjson.Value {
+		t.Helper()
+		select {
+		case line := <-lines:
+			v, err := strictjson.ParseString(line, ServerLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		case m := <-heard: // a request of the server that was not passed on
+			return m
+		}
+	}
+	r.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{},"sampling":{"tools":{}},"elicitation":{},"tasks":{}},"clientInfo":{"name":"c","version":"1"}}}`)
+	next()
 	text := func(v strictjson.Value) string {
 		if v.Kind() == strictjson.KindAbsent {
 			return ""
@@ -169,56 +196,174 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 	}
 	for _, p := range requestProbes {
 		answer <- `"result":{}`
-		r.ask(`{"jsonrpc":"2.0","id":"i","method":"` + p.method + `"` + with("params", p.json) + `}`)
-		if got := text((<-heard).Get("params")); got != p.json {
-			t.Errorf("request, %s:\nsent %.400s\ngot  %.400s", p.name, p.json, got)
-		}
+		r.send(`{"jsonrpc":"2.0","id":"i","method":"` + p.method + `"` + with("params", p.json) + `}`)
+		came("request", p, text((<-heard).Get("params")))
+		<-lines
 	}
-	for kind, probes := range map[string][]probe{"result": resultProbes, "error": errorProbes} {
-		for _, p := range probes {
-			answer <- `"` + kind + `":` + p.json
+	for _, probes := range []struct {
+		kind string
+		all  []probe
+	}{{"result", resultProbes}, {"error", errorProbes}} {
+		for _, p := range probes.all {
+			answer <- `"` + probes.kind + `":` + p.json
 			r.send(`{"jsonrpc":"2.0","id":"i","method":"` + p.method + `","params":{"name":"t","taskId":"t","uri":"a://b"}}`)
-			line := r.next()
 			<-heard
-			v, err := strictjson.ParseString(line, ServerLimits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := text(v.Get(kind)); got != p.json {
-				t.Errorf("%s, %s:\nsent %.400s\ngot  %.400s", kind, p.name, p.json, got)
-			}
+			v := next()
+			came(probes.kind, p, text(v.Get(probes.kind)))
 		}
 	}
 	for _, p := range clientNotes {
 		r.send(`{"jsonrpc":"2.0","method":"` + p.method + `"` + with("params", p.json) + `}`)
-		if got := text((<-heard).Get("params")); got != p.json {
-			t.Errorf("notification of the client, %s:\nsent %s\ngot  %s", p.name, p.json, got)
-		}
+		came("notification of the client", p, text((<-heard).Get("params")))
 	}
 	for _, p := range serverNotes {
 		say <- `{"jsonrpc":"2.0","method":"` + p.method + `"` + with("params", p.json) + `}`
-		v := parsed(t, r.next())
-		if got := text(v.Get("params")); got != p.json || v.Get("method").Str() != p.method {
-			t.Errorf("notification of the server, %s:\nsent %s\ngot  %s", p.name, p.json, got)
+		v := next()
+		if v.Get("method").Str() != p.method {
+			t.Errorf("%s came as %s", p.name, v.Append(nil))
 		}
+		came("notification of the server", p, text(v.Get("params")))
 	}
 	for _, p := range serverRequests {
 		say <- `{"jsonrpc":"2.0","id":"q","method":"` + p.method + `"` + with("params", p.json) + `}`
-		v := parsed(t, r.next())
-		if got := text(v.Get("params")); got != p.json {
-			t.Errorf("request of the server, %s:\nsent %s\ngot  %s", p.name, p.json, got)
+		v := next()
+		came("request of the server", p, text(v.Get("params")))
+		if v.Get("method").Kind() == strictjson.KindAbsent {
+			continue
 		}
 		r.send(`{"jsonrpc":"2.0","id":` + text(v.Get("id")) + `,"error":{"code":-1,"message":"declined","data":{"z":1.0}}}`)
-		if got := text((<-heard).Get("error")); got != `{"code":-1,"message":"declined","data":{"z":1.0}}` {
-			t.Errorf("the client's error on %s: %s", p.method, got)
-		}
+		came("error of the client", probe{p.name, p.method, `{"code":-1,"message":"declined","data":{"z":1.0}}`}, text((<-heard).Get("error")))
 	}
 	for _, p := range clientAnswers {
-		say <- `{"jsonrpc":"2.0","id":"q","method":"` + p.method + `","params":{"messages":[],"maxTokens":1,"message":"m","requestedSchema":{"type":"object","properties":{}}}}`
-		v := parsed(t, r.next())
+		say <- `{"jsonrpc":"2.0","id":"q","method":"` + p.method + `","params":{"messages":[{"role":"user","content":{"type":"text","text":"x"}}],"maxTokens":1,"message":"m","requestedSchema":{"type":"object","properties":{}}}}`
+		v := next()
 		r.send(`{"jsonrpc":"2.0","id":` + text(v.Get("id")) + `,"result":` + p.json + `}`)
-		if got := text((<-heard).Get("result")); got != p.json {
-			t.Errorf("answer of the client, %s:\nsent %s\ngot  %s", p.name, p.json, got)
+		came("answer of the client", p, text((<-heard).Get("result")))
+	}
+}
+
+func TestNothingIsLostOnTheWay(t *testing.T) {
+	play(t, Source{Server: "srv", Trust: FirstParty}, func(kind string, p probe, got string) {
+		if got != p.json {
+			t.Errorf("%s, %s:\nsent %.400s\ngot  %.400s", kind, p.name, p.json, got)
+		}
+	})
+}
+
+// In the default mode what a client sends passes byte for byte as well; of what an untrusted server sends the only differences are
+// those in the file, by the probe's name: frames, and what the table of channels folds, fixes or drops. Behind each frame is the
+// very text that was sent.
+func TestWhatFramingChangesIsListed(t *testing.T) {
+	var list strings.Builder
+	play(t, Source{Server: "srv"}, func(kind string, p probe, got string) {
+		if strings.HasSuffix(kind, "of the client") || kind == "request" {
+			if got != p.json {
+				t.Errorf("%s, %s:\nsent %.400s\ngot  %.400s", kind, p.name, p.json, got)
+			}
+			return
+		}
+		var differs []string
+		switch {
+		case got == p.json:
+			return
+		case got == "":
+			differs = []string{"refused"}
+		default:
+			a, err := strictjson.ParseString(p.json, ServerLimits)
+			if err != nil {
+				a = strictjson.Object() // no params at all
+			}
+			b, _ := strictjson.ParseString(got, ServerLimits)
+			differs = differences("", a, b)
+		}
+		fmt.Fprintf(&list, "%s, %s: %s\n", kind, p.name, strings.Join(differs, "; "))
+	})
+	path := filepath.Join("testdata", "probes-framed.txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(list.String()), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(list.String(), "\n")); diff != "" {
+		t.Errorf("listed -, now +; go test ./gateway -run Framing -update\n%s", diff)
+	}
+}
+
+// differences lists where b, which reached the client, is not a: by frames, by members that were dropped, added or changed.
+func differences(at string, a, b strictjson.Value) (all []string) {
+	if string(a.Append(nil)) == string(b.Append(nil)) {
+		return nil
+	}
+	below := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
+	switch {
+	case a.Kind() == strictjson.KindObject && b.Kind() == strictjson.KindObject:
+		for name, v := range a.Members() {
+			if w := b.Get(name); w.Kind() == strictjson.KindAbsent {
+				all = append(all, "dropped "+below(name))
+			} else {
+				all = append(all, differences(below(name), v, w)...)
+			}
+		}
+		for name, w := range b.Members() {
+			if a.Get(name).Kind() == strictjson.KindAbsent && name != "hearsay/provenance" { // which every message carries
+				all = append(all, added(below(name), w)...)
+			}
+		}
+		return all
+	case a.Kind() == strictjson.KindArray && b.Kind() == strictjson.KindArray:
+		elem := func(v strictjson.Value, i int) (e strictjson.Value) {
+			for j, x := range v.Elems() {
+				if j == i {
+					e = x
+				}
+			}
+			return e
+		}
+		for i := range max(a.Len(), b.Len()) {
+			name := fmt.Sprintf("%s[%d]", at, i)
+			switch {
+			case i >= b.Len():
+				return append(all, fmt.Sprintf("dropped %s and what follows", name))
+			case i >= a.Len():
+				all = append(all, added(name, elem(b, i))...)
+			default:
+				all = append(all, differences(name, elem(a, i), elem(b, i))...)
+			}
+		}
+		return all
+	}
+	if b.Kind() == strictjson.KindObject {
+		return append([]string{"changed " + at + " to an object"}, added(at, b)...)
+	}
+	if body, ok := envelope.Body(b.Str()); ok {
+		sent := a.Str()
+		if a.Kind() != strictjson.KindString {
+			sent = string(a.Append(nil)) // JSON as text
+		}
+		if body == sent {
+			return []string{"framed " + at}
+		}
+		return []string{fmt.Sprintf("framed %s, as %.120q", at, body)}
+	}
+	return []string{fmt.Sprintf("changed %s to %.120s", at, b.Append(nil))}
+}
+
+// added describes a value that the server did not send, by its texts.
+func added(at string, v strictjson.Value) (all []string) {
+	if v.Kind() == strictjson.KindObject {
+		for name, w := range v.Members() {
+			if name != "hearsay/provenance" {
+				all = append(all, added(at+"."+name, w)...)
+			}
+		}
+		return all
+	}
+	if body, ok := envelope.Body(v.Str()); ok {
+		return []string{fmt.Sprintf("added %s, a frame of %.160q", at, body)}
+	}
+	return []string{fmt.Sprintf("added %s: %.120s", at, v.Append(nil))}
 }
