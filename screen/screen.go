@@ -246,9 +246,9 @@ func (p preset) judge(f *Finding) Verdict {
 	return Pass
 }
 
-// inline is the size up to which a preset runs without a goroutine of its own: it takes less than a millisecond there, whatever the
-// text is made of. Screens from outside always have one.
-const inline = 1 << 10
+// inline is the size up to which a preset runs without a goroutine of its own and a timer, which for most results would take
+// longer than the screen: a few milliseconds at most, whatever the text is made of. Screens from outside always have both.
+const inline = 8 << 10
 
 var (
 	errFailed  = errors.New("failed")
