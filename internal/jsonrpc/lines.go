@@ -66,7 +66,7 @@ func NewLines(in io.ReadCloser, out io.WriteCloser, opt LineOptions) *Lines {
 		opt.Stats = new(Stats)
 	}
 	l := &Lines{
-		opt: opt, in: bufio.NewReaderSize(in, readBuffer), inc: in, out: out,
+		opt: opt, in: bufio.NewReaderSize(readNow(in), readBuffer), inc: in, out: out,
 		wake: make(chan struct{}, 1), space: make(chan struct{}), done: make(chan struct{}),
 	}
 	l.now = writeNow(out)

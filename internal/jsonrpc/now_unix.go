@@ -9,17 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeNow makes a function that writes to out as much as needs no waiting: for pipes and sockets in non-blocking mode, as Go
-// opens them. It saves the switch to another goroutine, which is most of what a short message costs.
-func writeNow(out io.Writer) func([]byte) int {
-	none := func([]byte) int { return 0 }
-	file, ok := out.(syscall.Conn)
+// nonBlocking gives what reads and writes a stream without waiting: a pipe or socket in non-blocking mode, as Go opens them;
+// nil for any other.
+func nonBlocking(stream any) syscall.RawConn {
+	file, ok := stream.(syscall.Conn)
 	if !ok {
-		return none
+		return nil
 	}
 	raw, err := file.SyscallConn()
 	if err != nil {
-		return none
+		return nil
 	}
 	blocking := true
 	raw.Control(func(fd uintptr) {
@@ -27,13 +26,52 @@ func writeNow(out io.Writer) func([]byte) int {
 		blocking = err != nil || flags&unix.O_NONBLOCK == 0
 	})
 	if blocking {
-		return none
+		return nil
+	}
+	return raw
+}
+
+// writeNow makes a function that writes to out as much as needs no waiting. It saves the switch to another goroutine, which is
+// most of what a short message costs.
+func writeNow(out io.Writer) func([]byte) int {
+	raw := nonBlocking(out)
+	if raw == nil {
+		return func([]byte) int { return 0 }
 	}
 	return func(data []byte) (n int) {
 		raw.Write(func(fd uintptr) bool {
-			n, _ = unix.Write(int(fd), data)
+			n, _ = quickly(unix.SYS_WRITE, fd, data)
 			return true // done, whatever came of it: the goroutine meets the error again
 		})
 		return max(n, 0)
 	}
+}
+
+// readNow makes a reader of in whose system calls the scheduler does not hear of, see quickly.
+func readNow(in io.Reader) io.Reader {
+	if raw := nonBlocking(in); raw != nil {
+		return quickReader{raw}
+	}
+	return in
+}
+
+type quickReader struct{ raw syscall.RawConn }
+
+func (r quickReader) Read(data []byte) (n int, err error) {
+	if len(data) == 0 {
+		return 0, nil
+	}
+	ended := r.raw.Read(func(fd uintptr) bool {
+		n, err = quickly(unix.SYS_READ, fd, data)
+		return err != unix.EAGAIN // otherwise wait until there is something
+	})
+	switch {
+	case ended != nil:
+		return 0, ended
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }
