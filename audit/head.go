@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 )
 
 // headFile holds the position of the last acknowledged line, in one fixed-length line, and carries the lock between
@@ -33,7 +35,7 @@ func (h *headFile) write(p position) error {
 
 // read gives the position; the zero one where the head is new.
 func (h *headFile) read() (position, error) {
-	buf := make([]byte, headLen+1)
+	buf := make([]byte, headLen)
 	n, err := h.ReadAt(buf, 0)
 	if err != nil && err != io.EOF {
 		return position{}, err
@@ -46,11 +48,18 @@ func (h *headFile) read() (position, error) {
 
 func parseHead(data []byte) (position, error) {
 	var p position
-	var sum []byte
-	if _, err := fmt.Sscanf(string(data), "hearsay-audit %d %x %d\n", &p.seq, &sum, &p.size); err != nil || len(data) != headLen || len(sum) != hashSize {
-		return position{}, errors.New("the head file is damaged; check the log with hearsay audit verify, then move both files aside")
+	fields := strings.Split(string(data), " ")
+	damaged := errors.New("the head file is damaged; check the log with hearsay audit verify, then move both files aside")
+	if len(data) != headLen || len(fields) != 4 || fields[0] != "hearsay-audit" || len(fields[2]) != 2*hashSize {
+		return position{}, damaged
 	}
-	copy(p.hash[:], sum)
+	var err, err2, err3 error
+	p.seq, err = strconv.ParseUint(fields[1], 10, 64)
+	_, err2 = hex.Decode(p.hash[:], []byte(fields[2]))
+	p.size, err3 = strconv.ParseInt(strings.TrimSuffix(fields[3], "\n"), 10, 64)
+	if err != nil || err2 != nil || err3 != nil || p.size < 0 {
+		return position{}, damaged
+	}
 	return p, nil
 }
 
@@ -74,14 +83,14 @@ func (l *Log) settle() error {
 	if err != nil {
 		return err
 	}
-	if l.file == nil || head.size < l.at.size || !l.samePath() {
+	info := l.here()
+	if head.size < l.at.size || info == nil {
 		if err := l.reopen(); err != nil {
 			return err
 		}
-	}
-	info, err := l.file.Stat()
-	if err != nil {
-		return err
+		if info, err = l.file.Stat(); err != nil {
+			return err
+		}
 	}
 	if info.Size() == 0 && head.size > 0 {
 		// A process that was killed in the middle of rotating left the full file under its new name.
@@ -107,14 +116,20 @@ func (l *Log) settle() error {
 	return l.takeTail(info.Size())
 }
 
-// samePath reports whether the open file is still the one at l.path.
-func (l *Log) samePath() bool {
+// here describes the open file; nil where it is no longer the one at l.path.
+func (l *Log) here() os.FileInfo {
+	if l.file == nil {
+		return nil
+	}
 	open, err := l.file.Stat()
 	if err != nil {
-		return false
+		return nil
 	}
 	there, err := os.Stat(l.path)
-	return err == nil && os.SameFile(open, there)
+	if err != nil || !os.SameFile(open, there) {
+		return nil
+	}
+	return open
 }
 
 func (l *Log) reopen() error {

@@ -166,7 +166,7 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 		return "This call was not made: what the user said could not be read.", later
 	}
 	raw := params.Get("arguments").Append(nil)
-	if d.Answer == gate.Ask || s.g.opt.Audit != nil && f.readOn != nil && s.busy() { // the disk takes one time for all that wait for it
+	if d.Answer == gate.Ask || s.g.opt.Audit != nil && f.readOn != nil && !s.alone() { // the disk takes one time for all that wait for it
 		f.away()
 	}
 	err = s.record(audit.Event{

@@ -224,11 +224,16 @@ func (s *session) hear(m jsonrpc.Message, readOn func()) {
 // take as long as another core needs for several.
 const maxInline = 64 << 10
 
-// busy reports whether the client has sent more than was read, as far as its transport can tell. Only the goroutine that
-// reads may ask.
-func (s *session) busy() bool {
+// alone reports whether the client waits for nothing but this request, and has sent nothing more, as far as its transport can
+// tell. Only the goroutine that reads may ask.
+func (s *session) alone() bool {
 	t, ok := s.transport.(interface{ Waiting() bool })
-	return !ok || t.Waiting()
+	if ok && t.Waiting() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owed <= 1
 }
 
 // flight is one open request of the client.
