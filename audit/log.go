@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -40,6 +41,7 @@ type Log struct {
 	timer   *time.Timer // writes notes that no Append takes along; nil before the first
 	waiting bool        // the timer is set
 	failed  error       // of the last write; nil once one succeeded
+	crowd   bool        // the last write was for several
 
 	file file
 	at   position
@@ -198,8 +200,15 @@ func (l *Log) late() {
 // writes. The caller has set writing.
 func (l *Log) writeAll() {
 	l.mu.Lock()
+	for n := 0; l.crowd && len(l.queue) > n; { // others are on their way here: one sync for all of them
+		n = len(l.queue)
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+	}
 	batch := l.queue
 	l.queue = nil
+	l.crowd = len(batch) > 2 // one and the note of the call before are no crowd
 	l.mu.Unlock()
 	var kept []*request
 	var failed error

@@ -1,7 +1,7 @@
 // Command bench measures what the gateway adds to a call: the same client and server directly, through a bare relay that
 // copies lines, and through hearsay mcp, in turns within one run. It prints the table of docs/gateway.md. Each figure is the
 // median over the turns; no two calls have the same arguments. Beside them stands what the disk takes to make one line
-// durable, the floor under a call that is put on record first.
+// durable, and a relay that does only that for each line: the floor under a call that is put on record first.
 //
 //	HEARSAY_NPM=…/node_modules go run ./internal/realtest/bench
 //	go run ./internal/realtest/bench -http
@@ -189,6 +189,7 @@ func run(calls, rounds, big int, only string) error {
 	paths := []*path{
 		{name: "direct"},
 		{name: "bare relay", before: []string{filepath.Join(dir, "relay")}},
+		{name: "bare relay that syncs", before: []string{filepath.Join(dir, "relay"), "-sync", filepath.Join(dir, "record-%s")}},
 		{name: "hearsay mcp", before: []string{filepath.Join(dir, "hearsay"), "mcp", "--"}},
 		{name: "hearsay mcp -c, rules and screens", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s.yaml")},
 		{name: "hearsay mcp -c, all stages", before: []string{filepath.Join(dir, "hearsay"), "mcp", "-c"}, config: filepath.Join(dir, "%s-all.yaml"), all: true},
@@ -275,7 +276,11 @@ func run(calls, rounds, big int, only string) error {
 // start starts a server behind the path. With a file, its calls are judged by rules and screened.
 func (p *path) start(name string, server []string) (*client, error) {
 	if p.config == "" {
-		return start(append(slices.Clone(p.before), server...))
+		before := slices.Clone(p.before)
+		for i := range before {
+			before[i] = strings.ReplaceAll(before[i], "%s", name) // each process its own record
+		}
+		return start(append(before, server...))
 	}
 	command, err := json.Marshal(server)
 	if err != nil {
