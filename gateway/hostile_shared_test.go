@@ -16,6 +16,6 @@ func TestSharedHostileTranscripts(t *testing.T) {
 		t.Fatalf("shared transcripts: %d, %v", len(files), err)
 	}
 	for _, path := range files {
-		playHostile(t, path)
+		playHostile(t, path, "")
 	}
 }
