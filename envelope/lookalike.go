@@ -113,7 +113,7 @@ func matchFrom[S text](content S, from, i int, whole bool) (stop int, ok, open b
 			i++
 		case first&skeleton[i] != 0 && second&skeleton[i+1] != 0: // of the pairs, none ends with the token's last letter
 			i += 2
-		case i == 0:
+		case at == from: // a gap is the beginning of nothing, and a run of them would be gone through from each again
 			return 0, false, false
 		case isGap(u.r):
 			softened = softened || i == dashAt && u.r == softHyphen

@@ -201,17 +201,23 @@ func TestBenignCorporaStay(t *testing.T) {
 			if _, err := os.Stat(path); err != nil {
 				path = repotest.Shared(t, "corpora/"+name+".jsonl")
 			}
-			n := 0
+			n, all := 0, ""
 			for line := range lines(t, path) {
 				var row struct{ ID, Text string }
 				if err := json.Unmarshal(line, &row); err != nil {
 					t.Fatal(err)
 				}
 				n++
+				all += row.Text + "\n"
 				if got := NeutralizeLookalikes(row.Text); got != row.Text {
 					t.Errorf("%s changed", row.ID)
 				}
 			}
+			eachWay(func() {
+				if NeutralizeLookalikes(all) != all {
+					t.Errorf("vectors %v: all of them in one text changed", vectors)
+				}
+			})
 			if n == 0 {
 				t.Error("no rows")
 			}

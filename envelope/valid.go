@@ -15,7 +15,7 @@ const (
 // the ill-formed sequence it stopped at, 0 if none. It reads words where the text is ASCII or made of characters of three bytes,
 // as CJK is. ascii says that there is a stretch of ASCII which a token could be in.
 func wellFormed[S text](content S, from, to int) (valid, bad int, ascii bool) {
-	begin, steep := from, unknown
+	begin, steep, known, ahead := from, false, from, 0
 	for from < to {
 		start := from
 		switch c := content[from]; {
@@ -26,16 +26,15 @@ func wellFormed[S text](content S, from, to int) (valid, bad int, ascii bool) {
 			ascii = ascii || from-start >= len(Token) || start == begin || from >= to
 			continue
 		case c >= 0xE1 && c <= 0xEF:
-			if steep == unknown {
-				steep = absent
-				if indexByte(content[from:to], 0xE0) >= 0 || indexByte(content[from:to], 0xED) >= 0 {
-					steep = present
-				}
+			if from >= known { // not all at once: what ends soon, as where it is ill-formed, is not worth a look at all
+				ahead = max(4*ahead, firstAhead)
+				known = min(from+ahead, to)
+				steep = indexByte(content[from:known], 0xE0) >= 0 || indexByte(content[from:known], 0xED) >= 0
 			}
-			if steep == absent {
-				from = skipLevel(content, from, to)
+			if steep {
+				from = skipSteep(content, from, known)
 			} else {
-				from = skipSteep(content, from, to)
+				from = skipLevel(content, from, known)
 			}
 			for to-from >= 3 && content[from] >= 0xE1 && content[from] <= 0xEF && content[from] != 0xED &&
 				content[from+1]&0xC0 == 0x80 && content[from+2]&0xC0 == 0x80 {
@@ -74,12 +73,9 @@ func skipASCII[S text](content S, from, to int) int {
 	return to - len(s)
 }
 
-// Whether a text holds E0 or ED: the two of the sixteen first bytes of three-byte characters that not every second byte may follow.
-const (
-	unknown = iota
-	absent
-	present
-)
+// firstAhead is how far it is looked at first whether a text is steep: whether it holds E0 or ED, the two of the sixteen first bytes
+// of three-byte characters that not every second byte may follow.
+const firstAhead = 96
 
 // Twenty-four bytes of three-byte characters are three words, in which the first bytes stand at different places.
 const (
