@@ -147,6 +147,9 @@ audit: {file: %q}
 				return
 			}
 			defer session.Close()
+			if version := session.InitializeResult().ProtocolVersion; version != "2026-07-28" { // which none of the servers knows
+				t.Errorf("%s: speaks %s", who, version)
+			}
 			tools, err := session.ListTools(ctx, nil)
 			if err != nil || len(tools.Tools) < 30 {
 				t.Errorf("%s: %v, %v", who, tools, err)
