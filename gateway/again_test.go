@@ -127,3 +127,71 @@ func TestACallWhoseHeadersAreRefusedIsMadeAgainOnce(t *testing.T) {
 		}
 	}
 }
+
+// Over HTTP a client of several servers repeats in headers what it was told: joined names, and the arguments that the schema
+// names. Both are checked, and the server gets its own.
+func TestHeadersOfSeveralServers(t *testing.T) {
+	v := &mirroring{header: "One"}
+	far := httptest.NewServer(v)
+	t.Cleanup(far.Close)
+	g, err := NewGateway(Options{Joined: true, Servers: []Server{{Source: Source{Server: "far"}, URL: far.URL, Connect: func(context.Context) (jsonrpc.Transport, error) {
+		return streamhttp.NewClient(streamhttp.ClientOptions{URL: far.URL})
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := streamhttp.NewHandler(streamhttp.HandlerOptions{
+		Connect: func(ctx context.Context, s *streamhttp.Session) error {
+			return g.Serve(ctx, Client{Transport: s, Principal: s.Principal})
+		},
+		Authenticate: func(*http.Request) (string, bool) { return "p", true },
+		Versions:     streamhttp.Versions(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(func() { h.Close(); srv.CloseClientConnections(); srv.Close() })
+	post := func(method, params string, header ...string) string {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodPost, srv.URL, strings.NewReader(modernRequest(method, params)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("MCP-Protocol-Version", modernVersion)
+		req.Header.Set("Mcp-Method", method)
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	if got := post("tools/list", `"x":1`); !strings.Contains(got, `"far__t"`) {
+		t.Fatalf("tools: %s", got)
+	}
+	call := `"name":"far__t","arguments":{"a":"value"}`
+	for _, tt := range []struct{ name, param, want string }{
+		{"far__t", "value", `\n\nvalue\n`}, {"t", "value", "-32020"}, {"far__t", "another", "-32020"}, {"far__t", "", "-32020"},
+	} {
+		header := []string{"Mcp-Name", tt.name}
+		if tt.param != "" {
+			header = append(header, "Mcp-Param-One", tt.param)
+		}
+		if got := post("tools/call", call, header...); !strings.Contains(got, tt.want) {
+			t.Errorf("Mcp-Name %q, Mcp-Param-One %q: %s", tt.name, tt.param, got)
+		}
+	}
+	if got := v.got(); !slices.Equal(got, []string{"tools/list", "tools/call"}) {
+		t.Errorf("the server got %q", got)
+	}
+}
