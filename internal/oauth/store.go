@@ -19,6 +19,9 @@ const (
 	maxRecord = 1 << 20
 	lockWait  = 20 * time.Millisecond // between looks at a lock that another process holds
 	recordIs  = 1
+
+	// reserve is room on the disk that is taken before a token is asked for: more than tokens, scopes and addresses at their longest need.
+	reserve = 128 << 10
 )
 
 // record is what is kept of a sign-in.
@@ -103,6 +106,9 @@ func (s store) read() (*record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the tokens: %w", err)
 	}
+	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice) != 0 { // opening a pipe would wait for its writer
+		return nil, fmt.Errorf("the tokens in %s are not used: it is no regular file", s.path)
+	}
 	f, err := os.Open(s.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the tokens: %w", err)
@@ -129,8 +135,8 @@ func (s store) read() (*record, error) {
 	return &rec, nil
 }
 
-// slot is the right to change the file, held by one process at a time, with a new file already open: a refresh token that was
-// exchanged must not be lost because the disk is full or the folder is not ours.
+// slot is the right to change the file, held by one process at a time, with a new file already open and room on the disk taken for
+// it: a refresh token that was exchanged must not be lost because the disk is full or the folder is not ours.
 type slot struct {
 	store store
 	lock  *os.File
@@ -171,7 +177,15 @@ func (s store) open(ctx context.Context) (*slot, error) {
 		lock.Close()
 		return nil, fmt.Errorf("keeping the tokens: %w", err)
 	}
-	return &slot{s, lock, next}, nil
+	sl := &slot{s, lock, next}
+	if _, err = next.Write(make([]byte, reserve)); err == nil {
+		err = next.Sync() // some file systems find room only then
+	}
+	if err != nil {
+		sl.close()
+		return nil, fmt.Errorf("keeping the tokens: %w", err)
+	}
+	return sl, nil
 }
 
 func (s store) folder() error {
@@ -195,7 +209,10 @@ func (s store) folder() error {
 func (s *slot) save(rec *record) error {
 	data, err := json.Marshal(rec)
 	if err == nil {
-		_, err = s.next.Write(data)
+		_, err = s.next.WriteAt(data, 0)
+	}
+	if err == nil {
+		err = s.next.Truncate(int64(len(data)))
 	}
 	if err == nil {
 		err = s.next.Sync()

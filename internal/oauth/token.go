@@ -64,9 +64,23 @@ func (a *Account) ask(ctx context.Context, endpoint string, c client, secret bro
 	case status == http.StatusOK:
 		return readGrant(v)
 	case v.Get("error").Str() != "":
-		return grant{}, newError(v.Get("error").Str(), v.Get("error_description").Str())
+		hide := without(secret.Reveal(), form.Get("code"), form.Get("code_verifier"), form.Get("refresh_token"))
+		return grant{}, newError(hide(v.Get("error").Str()), hide(v.Get("error_description").Str()))
 	}
 	return grant{}, fmt.Errorf("asking for a token: HTTP status %d", status)
+}
+
+// without takes secrets out of what a server says, which may name the one it refuses: refresh token "…" is unknown.
+func without(secrets ...string) func(string) string {
+	return func(text string) string {
+		for _, s := range secrets {
+			if s != "" {
+				text = strings.ReplaceAll(text, s, "(a secret)")
+				text = strings.ReplaceAll(text, url.QueryEscape(s), "(a secret)")
+			}
+		}
+		return text
+	}
 }
 
 // postForm makes a request to an endpoint of the authorization server, with the client's own authentication.

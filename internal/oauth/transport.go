@@ -227,7 +227,7 @@ func (b *bearer) send(req *http.Request) (*http.Response, error) {
 			return nil, b.account.login("the server refuses a token that was renewed just now", nil)
 		case resp.StatusCode == http.StatusForbidden && challenge.Params["error"] == "insufficient_scope":
 			drop(resp)
-			return nil, b.account.lacking(req.Context(), strings.Fields(challenge.Params["scope"]))
+			return nil, b.account.lacking(req.Context(), token, strings.Fields(challenge.Params["scope"]))
 		default:
 			return resp, nil
 		}
@@ -241,9 +241,10 @@ func drop(resp *http.Response) {
 }
 
 // lacking notes that the server wants more scopes, for hearsay login to show, and says so. The scopes are the server's words: nothing
-// is asked for because of them until a person does.
-func (a *Account) lacking(ctx context.Context, scopes []string) error {
-	if len(scopes) == 0 || len(scopes) > maxLacking || checkScopes(scopes) != nil {
+// is asked for because of them until a person does. One that holds the token would carry it into logs and to the browser.
+func (a *Account) lacking(ctx context.Context, token string, scopes []string) error {
+	holds := func(scope string) bool { return strings.Contains(scope, token) }
+	if len(scopes) == 0 || len(scopes) > maxLacking || checkScopes(scopes) != nil || slices.ContainsFunc(scopes, holds) {
 		return a.login("the server wants scopes that the sign-in lacks, and does not say in a usable way which", nil)
 	}
 	login := a.login("the server wants scopes that the sign-in lacks, in its words "+visible(strconv.Quote(strings.Join(scopes, " "))), scopes)

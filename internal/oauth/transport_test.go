@@ -291,6 +291,47 @@ func TestTheServerWantsMoreScopes(t *testing.T) {
 	}
 }
 
+// A refusal may name what it refuses, and a server may send back what it was sent.
+func TestNoErrorRepeatsASecret(t *testing.T) {
+	r := newRig(t)
+	a := r.account()
+	repeats := func(form url.Values) (int, any) {
+		said := form.Get("code") + " " + form.Get("refresh_token") + " " + form.Get("code_verifier") + " " + url.QueryEscape(form.Get("refresh_token"))
+		return 400, map[string]any{"error": "invalid_grant", "error_description": "unknown: " + said}
+	}
+	r.lock(func() { r.token = repeats })
+	if _, err := r.signIn(a); err == nil || !strings.Contains(err.Error(), "unknown: (a secret)") {
+		t.Error(err)
+	} else {
+		noSecret(t, err.Error())
+		noSecret(t, strings.ReplaceAll(err.Error(), r.asked[0].Get("code_verifier"), "SECRET-verifier"))
+	}
+	r.lock(func() { r.token = nil })
+	r.mustSignIn(a)
+	r.lock(func() {
+		r.raw["/mcp"] = func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="read `+strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")+`"`)
+			w.WriteHeader(403)
+		}
+	})
+	if _, err := r.call(r.transport(a)); !isLogin(err) { // call looks for secrets in it
+		t.Error(err)
+	}
+	if st, err := a.Status(); err != nil || st.Lacking != nil {
+		t.Errorf("%+v, %v", st, err)
+	}
+	r.lock(func() { r.token = repeats })
+	later(a, 2*time.Hour)
+	if _, err := r.call(r.transport(a)); !isLogin(err) {
+		t.Error(err)
+	}
+	if st, err := a.Status(); err != nil || !strings.Contains(st.Why, "unknown: ") {
+		t.Errorf("%+v, %v", st, err)
+	} else {
+		noSecret(t, st.Why)
+	}
+}
+
 func TestTheTokenGoesToItsServerAlone(t *testing.T) {
 	r := newRig(t)
 	a := r.account()
