@@ -14,38 +14,45 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/egress/proxy"
 )
 
-// BenchmarkProxy measures each way through the proxy beside the direct one, in turns in one run, over loopback and in one
-// process: "ratio" is the direct time divided by the proxy's, so 1 would be a proxy that costs nothing.
+// BenchmarkProxy measures each way through the proxy beside the direct one and a bare relay, in turns in one run, over loopback
+// and in one process: "of-direct" is the direct time divided by the proxy's, so 1 would be a proxy that costs nothing, and
+// "relay-of-direct" the same for a relay that copies bytes and does nothing else.
 func BenchmarkProxy(b *testing.B) {
 	body := make([]byte, 1024)
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(body) }))
 	defer origin.Close()
 	u := start(b, proxy.Options{Record: func(proxy.Event) error { return nil }}, client(b, "*:*"))
 	target := origin.URL + "/"
+	relayed := "http://" + relayTo(b, origin.Listener.Addr().String()) + "/"
 	for _, conns := range []int{1, 32} {
 		b.Run(fmt.Sprintf("http/%d", conns), func(b *testing.B) {
 			direct := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns}}
 			through := u.httpClient()
 			through.Transport.(*http.Transport).MaxIdleConnsPerHost = conns
-			round := func(c *http.Client) func() {
-				return func() { inParallel(conns, 8*conns, func() { get(b, c, target) }) }
+			round := func(c *http.Client, url string) func() {
+				return func() { inParallel(conns, 8*conns, func() { get(b, c, url) }) }
 			}
-			inTurns(b, round(direct), round(through))
+			inTurns(b, round(direct, target), round(direct, relayed), round(through, target))
 		})
 	}
 	b.Run("connect", func(b *testing.B) {
 		echo := echoServer(b)
+		relayed := relayTo(b, echo)
 		inTurns(b,
 			func() { inParallel(4, 32, func() { pingDirect(b, echo) }) },
+			func() { inParallel(4, 32, func() { pingDirect(b, relayed) }) },
 			func() { inParallel(4, 32, func() { pingThrough(b, u.addr, echo) }) })
 	})
 	b.Run("tunnel", func(b *testing.B) {
 		source := sourceServer(b, tunnelBytes)
-		inTurns(b,
-			func() {
-				c, err := net.Dial("tcp", source)
+		relayed := relayTo(b, source)
+		pull := func(addr string) func() {
+			return func() {
+				c, err := net.Dial("tcp", addr)
 				drain(b, c, c, err)
-			},
+			}
+		}
+		inTurns(b, pull(source), pull(relayed),
 			func() {
 				c, r, err := connectTo(u.addr, source)
 				drain(b, c, r, err)
@@ -54,26 +61,44 @@ func BenchmarkProxy(b *testing.B) {
 	})
 }
 
+// relayTo is a listener whose connections are dialled on to an address and copied both ways by the standard library.
+func relayTo(b testing.TB, addr string) string {
+	return listen(b, func(c net.Conn) {
+		far, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		defer far.Close()
+		go func() {
+			_, _ = io.Copy(far, c)
+			_ = far.(*net.TCPConn).CloseWrite()
+		}()
+		_, _ = io.Copy(c, far)
+	})
+}
+
 const tunnelBytes = 256 << 20
 
-// inTurns times both in turns and reports how they compare.
-func inTurns(b *testing.B, direct, through func()) {
-	direct() // connections are made outside the measure
-	through()
-	var d, t time.Duration
+// inTurns times three ways in turns and reports how they compare.
+func inTurns(b *testing.B, direct, relay, through func()) {
+	ways := []func(){direct, relay, through}
+	var took [3]time.Duration
+	for _, way := range ways {
+		way() // connections are made outside the measure
+	}
 	n := 0
 	for b.Loop() {
 		n++
-		s := time.Now()
-		direct()
-		d += time.Since(s)
-		s = time.Now()
-		through()
-		t += time.Since(s)
+		for i, way := range ways {
+			s := time.Now()
+			way()
+			took[i] += time.Since(s)
+		}
 	}
-	b.ReportMetric(float64(d)/float64(t), "ratio")
-	b.ReportMetric(float64(d.Microseconds())/float64(n), "direct-µs")
-	b.ReportMetric(float64(t.Microseconds())/float64(n), "proxy-µs")
+	b.ReportMetric(float64(took[0])/float64(took[2]), "of-direct")
+	b.ReportMetric(float64(took[0])/float64(took[1]), "relay-of-direct")
+	b.ReportMetric(float64(took[0].Microseconds())/float64(n), "direct-µs")
+	b.ReportMetric(float64(took[2].Microseconds())/float64(n), "proxy-µs")
 }
 
 func inParallel(workers, times int, do func()) {
