@@ -173,8 +173,23 @@ func (f *jsonFile) member(m jsonMember) (*jsonObject, error) {
 	return f.object(o, m.value.start-f.shift, m.value.end-f.shift)
 }
 
+// readAs gives which of names a key is read as by a client that does not tell cases apart; "" for none.
+func readAs(key string, names ...string) string {
+	for _, name := range names {
+		if key != name && strings.EqualFold(key, name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // servers reads the entries that the object at path holds.
 func (f *jsonFile) servers(path []string, in *jsonObject) error {
+	for _, m := range in.members {
+		if readAs(m.key, f.format.Key) != "" {
+			return fmt.Errorf("line %d: some clients read %q as %s", f.line(m.name.start), m.key, f.format.Key)
+		}
+	}
 	m, ok := in.get(f.format.Key)
 	if !ok {
 		return nil
@@ -270,6 +285,10 @@ func (f *jsonFile) entry(e *entry, o *jsonObject) error {
 			e.envFile = true
 		case "url", "httpUrl", "serverUrl":
 			e.url = true
+		default:
+			if known := readAs(m.key, "command", "args", "env", "url", "httpUrl", "serverUrl"); known != "" {
+				e.problem = fmt.Sprintf("some clients read its %q as %s", m.key, known)
+			}
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func Connect(data []byte, opt Options) (Plan, error) {
 	}
 	var servers []Server
 	for _, e := range d.entries {
-		s := c.about(e)
+		s := c.standing(e)
 		switch {
 		case s.State != "":
 		case len(opt.Servers) > 0 && !slices.Contains(opt.Servers, e.name()):
@@ -157,6 +157,32 @@ func (c *change) about(e *entry) Server {
 		s.State = Guarded
 	}
 	return s
+}
+
+// standing is about for somebody who wants to know what is guarded. A program is not this one because of its name: a project can
+// bring one along that is called hearsay.
+func (c *change) standing(e *entry) Server {
+	s := c.about(e)
+	if s.State == Guarded && !c.isThis(e) {
+		s.State, s.Why = Unknown, "it starts a program that is called hearsay and is not this one: take it out, or --undo and connect again if connect put it there"
+	}
+	return s
+}
+
+// isThis reports whether an entry's command is this program, as far as can be told without the client.
+func (c *change) isThis(e *entry) bool {
+	command := e.command.value
+	switch {
+	case command == c.binary:
+		return true
+	case command == "hearsay": // found by the client's PATH, if the entry has none of its own
+		return !slices.Contains(e.env, "PATH")
+	case !filepath.IsAbs(command):
+		return false
+	}
+	its, err1 := os.Stat(command)
+	this, err2 := os.Stat(c.binary)
+	return err1 == nil && err2 == nil && os.SameFile(its, this)
 }
 
 // throughHearsay reports whether words start the gateway.

@@ -14,7 +14,7 @@ func (c *change) serve(opt Options) (Plan, error) {
 	words := []string{opt.Binary, "mcp", "-c", opt.Config}
 	var servers []Server
 	for _, e := range c.entries {
-		s := c.about(e)
+		s := c.standing(e)
 		if len(e.path) == 2 && e.name() == entryName {
 			switch {
 			case e.problem != "" || e.args == nil || !c.servesFile(e.words()):

@@ -148,7 +148,14 @@ func TestEntriesThatStay(t *testing.T) {
 		state  State
 		why    string
 	}{
-		"through hearsay":           {jsonc, `{"command":"/opt/hearsay","args":["mcp","--","x"]}`, Guarded, ""},
+		"through hearsay":           {jsonc, `{"command":"` + binary + `","args":["mcp","--","x"]}`, Guarded, ""},
+		"through hearsay of PATH":   {jsonc, `{"command":"hearsay","args":["mcp","--","x"]}`, Guarded, ""},
+		"hearsay of a PATH it sets": {jsonc, `{"command":"hearsay","args":["mcp","--","x"],"env":{"PATH":"/tmp"}}`, Unknown, "is not this one"},
+		"another hearsay":           {jsonc, `{"command":"/opt/hearsay","args":["mcp","--","x"]}`, Unknown, "is not this one"},
+		"a project's hearsay":       {jsonc, `{"command":"./tools/hearsay","args":["mcp","--","x"]}`, Unknown, "is not this one"},
+		"toml, another hearsay":     {tomls, `{ command = "tools/hearsay", args = ["mcp", "-c", "x"] }`, Unknown, "is not this one"},
+		"command in two cases":      {jsonc, `{"command":"x","Command":"y"}`, Unknown, `some clients read its "Command" as command`},
+		"address in another case":   {jsonc, `{"command":"x","URL":"https://x.example"}`, Unknown, "as url"},
 		"another word of hearsay":   {jsonc, `{"command":"/opt/hearsay","args":["demo-server"]}`, Wrapped, ""},
 		"an address":                {jsonc, `{"url":"https://x.example"}`, Remote, ""},
 		"an address of Gemini's":    {jsonc, `{"httpUrl":"https://x.example"}`, Remote, ""},
@@ -209,6 +216,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"no object":           {jsonc, `[]`, "no JSON object"},
 		"servers of a kind":   {jsonc, `{"mcpServers":[]}`, "no object"},
 		"twice the servers":   {jsonc, `{"mcpServers":{},"mcpServers":{}}`, "stands twice"},
+		"the servers folded":  {jsonc, `{"mcpServers":{},"MCPServers":{"a":{"command":"x"}}}`, "read \"MCPServers\" as mcpServers"},
 		"twice a server":      {jsonc, "{\"mcpServers\":{\"a\":{},\n\"\\u0061\":{}}}", "line 2: the name \"a\" stands twice"},
 		"twice a command":     {jsonc, `{"mcpServers":{"a":{"command":"x","command":"y"}}}`, "stands twice"},
 		"twice a variable":    {jsonc, `{"mcpServers":{"a":{"command":"x","env":{"A":"1","A":"2"}}}}`, "stands twice"},
