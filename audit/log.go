@@ -35,6 +35,7 @@ type Log struct {
 
 	mu      sync.Mutex // guards what follows up to failed
 	queue   []*request // in the order of the chain
+	taken   int        // of those before, how many are being written
 	writing bool       // a goroutine writes: the one that owns file and at
 	idle    sync.Cond  // on mu: nobody writes any more
 	closed  bool
@@ -152,7 +153,7 @@ func (l *Log) Note(e Event) error {
 	switch {
 	case l.closed:
 		return ErrClosed
-	case len(l.queue) >= maxNotes:
+	case len(l.queue)+l.taken >= maxNotes:
 		return errors.Join(errFull, l.failed)
 	}
 	l.queue = append(l.queue, r)
@@ -207,7 +208,7 @@ func (l *Log) writeAll() {
 		l.mu.Lock()
 	}
 	batch := l.queue
-	l.queue = nil
+	l.queue, l.taken = nil, len(batch)
 	l.crowd = len(batch) > 2 // one and the note of the call before are no crowd
 	l.mu.Unlock()
 	var kept []*request
@@ -228,7 +229,7 @@ func (l *Log) writeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed = failed
-	l.queue = append(kept, l.queue...)
+	l.queue, l.taken = append(kept, l.queue...), 0
 	for _, r := range l.queue {
 		if r.done != nil {
 			r.done <- outcome{lead: true}
