@@ -49,7 +49,8 @@ type Lines struct {
 	skipped int              // bytes read of a line that was reported as too long before its end; 0 = none is
 
 	mu      sync.Mutex
-	busy    bool // the goroutine writes
+	busy    bool   // the goroutine writes
+	spare   []byte // for the next message; memory that was just used is in the processor's cache
 	queue   [][]byte
 	size    int
 	closing bool
@@ -251,7 +252,12 @@ func (l *Lines) skip(limit int) error {
 // Write hands over a message. Where nothing else is under way, what the stream takes without waiting is written at once; the
 // rest is queued for the goroutine that writes. With a ctx that has ended Write never waits.
 func (l *Lines) Write(ctx context.Context, m Message) error {
-	data := append(m.Append(nil), '\n')
+	l.mu.Lock()
+	buf := l.spare
+	l.spare = nil
+	l.mu.Unlock()
+	buf = append(m.Append(buf[:0]), '\n')
+	data := buf
 	for {
 		l.mu.Lock()
 		switch {
@@ -263,6 +269,9 @@ func (l *Lines) Write(ctx context.Context, m Message) error {
 			return ErrClosed
 		case !l.busy && len(l.queue) == 0:
 			if data = data[l.now(data):]; len(data) == 0 {
+				if cap(buf) <= readBuffer {
+					l.spare = buf // nobody else has it
+				}
 				l.mu.Unlock()
 				return nil
 			}
