@@ -49,12 +49,18 @@ func (s *session) among(f *flight) (up *upstream, params, failure strictjson.Val
 	return nil, params, ownError(jsonrpc.CodeMethodNotFound, "%s is not offered where several servers stand behind the gateway", Quote(f.Method))
 }
 
+// hasTask says whether a call became this task, or the server listed it.
+func (up *upstream) hasTask(id string) bool {
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	_, known := up.tasks[id]
+	return known
+}
+
 // taskOwner gives the server that has a task.
 func (s *session) taskOwner(id string) (owner *upstream, failure strictjson.Value) {
 	for _, up := range s.servers {
-		up.mu.Lock()
-		_, known := up.tasks[id]
-		up.mu.Unlock()
+		known := up.hasTask(id)
 		switch {
 		case known && owner != nil: // a server that learns of another's task could answer for it
 			return nil, ownError(codeRefused, "the servers %s and %s both have a task %s; neither is asked", owner.name(), up.name(), Quote(id))

@@ -34,7 +34,7 @@ func (s *session) listTasks(f *flight) (result, failure strictjson.Value) {
 	for i, up := range s.servers { // whoever lists a task has it, from now on
 		for _, task := range found[i] {
 			id := task.Get("taskId").Str()
-			if _, known := up.task(id); !known {
+			if !up.hasTask(id) {
 				remember(up, up.tasks, id, "")
 			}
 		}
