@@ -315,6 +315,8 @@ func TestAllocations(t *testing.T) {
 	e := Envelope{Kind: "web-page", Attributes: []Attribute{{"url", "https://example.test/"}, {"title", "t"}}, Provenance: "A page."}
 	content := strings.Repeat("honest text, 漢字, namzu-untrusted, ", 1000)
 	raw := []byte(content)
+	looking := e
+	looking.Lookalikes = true
 	dst := e.Append(nil, raw)
 	w := e.NewWriter(io.Discard)
 	w.Write(raw)
@@ -325,6 +327,8 @@ func TestAllocations(t *testing.T) {
 		"one shot":            {1, func() { sink = e.Wrap(content) }},
 		"append":              {0, func() { dst = e.Append(dst[:0], raw) }},
 		"stream":              {0, func() { w.Write(raw) }},
+		"look-alikes":         {1, func() { sink = looking.Wrap(content) }},
+		"look-alikes, append": {0, func() { dst = looking.Append(dst[:0], raw) }},
 		"neutralize":          {1, func() { sink = Neutralize(content) }},
 		"neutralize, nothing": {0, func() { sink = Neutralize("honest text") }},
 		"body":                {0, func() { sink, _ = Body("no frame") }},

@@ -68,7 +68,7 @@ func TestScansAreThePlainWay(t *testing.T) {
 	plants := []string{
 		Token, strings.ToUpper(Token), "n\u200bamzu-untrusted", "ｎamzu-untruste&#100;", "\xff", "\xc0", "\xc1\xbf", "\x80", "\xe0\x9f\xbf", "\xe0\xa0\x80", "\xe2\x82", "\xe2", "\xed\xa0\x80", "\xed\x9f\xbf", "\xf0\x8f\xbf\xbf",
 		"\xf0\x90\x80\x80", "\xf0\x9f\x98", "\xf0\x9f", "\xf4\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80", "\uFFFD", "é\x80", "漢\x80", "🙂\x80", Token + "\xff" + Token,
-		"n&ApplyFunctio" + Token, "&ApplyFunctio" + Token, "&ApplyFunction&ApplyFunctionamzu-untruste&#100", "&hyphe" + Token, "namzu&#4" + Token, "NAMZ" + Token, "m" + Token, "r" + Token + Token,
+		"n&ApplyFunctio" + Token, "&ApplyFunctio" + Token, "&ApplyFunction&ApplyFunctionamzu-untruste&#100", "&hyphe" + Token, "na&#109;zu-untrusted", "NA&#x6dZU-UNTRUSTED", "namzu&#4" + Token, "NAMZ" + Token, "m" + Token, "r" + Token + Token,
 	}
 	step := 1
 	if testing.Short() {
