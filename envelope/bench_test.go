@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -52,5 +51,30 @@ func BenchmarkWrap(b *testing.B) {
 			run("stream", func() { writer.Write(raw) })
 		}
 	}
-	_ = bytes.MinRead
+}
+
+// BenchmarkScan measures what judges the content, by itself.
+func BenchmarkScan(b *testing.B) {
+	if !vectors {
+		b.Skip("the processor lacks AVX2")
+	}
+	for _, text := range benchTexts[:3] {
+		content := []byte(strings.Repeat(text.text, window/len(text.text)))
+		to := len(content) - len(Token) + 1
+		for name, f := range map[string]func(){
+			"scan": func() { scanBytes(content, scanBefore, to) },
+			"seek": func() {
+				for from := 1; from < to; from++ {
+					from = seekBytes(content, from, to, zAfterM)
+				}
+			},
+		} {
+			b.Run(text.name+"/"+name, func(b *testing.B) {
+				b.SetBytes(int64(len(content)))
+				for b.Loop() {
+					f()
+				}
+			})
+		}
+	}
 }
