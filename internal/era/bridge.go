@@ -15,6 +15,7 @@ import (
 const (
 	probeFor = 10 * time.Second // a server that has not answered server/discover by then is asked to initialize as well
 	maxQueue = 1024             // messages that wait in one direction
+	maxBytes = 4 << 20          // … and their size, beside the one that may exceed it
 )
 
 // Bridge is a [jsonrpc.Transport] to a server of either era, for a client of either.
@@ -36,7 +37,7 @@ type Bridge struct {
 	tr      translator // nil where nothing is translated
 	ended   error
 
-	in, out   []queued      // to the client, to the server
+	in, out   queue         // to the client, to the server
 	inMore    chan struct{} // something was put into in
 	outMore   chan struct{}
 	inLess    chan struct{} // closed and replaced when something was taken from in
@@ -78,6 +79,29 @@ type queued struct {
 	err error
 }
 
+// queue is what waits in one direction.
+type queue struct {
+	list  []queued
+	bytes int
+}
+
+func (q *queue) full() bool { return len(q.list) >= maxQueue || q.bytes >= maxBytes }
+
+func (q *queue) put(e queued) {
+	q.list = append(q.list, e)
+	q.bytes += size(e.m)
+}
+
+func (q *queue) take() queued {
+	e := q.list[0]
+	q.list[0] = queued{}
+	q.list = q.list[1:]
+	q.bytes -= size(e.m)
+	return e
+}
+
+func size(m jsonrpc.Message) int { return m.Params.Size() + m.Result.Size() + m.Error.Size() }
+
 // New makes a bridge to the server at the other end of inner. mem may be nil. It starts no goroutine before it has something to
 // translate; those end with the transport.
 func New(inner jsonrpc.Transport, mem *Memory) *Bridge {
@@ -112,7 +136,7 @@ func (b *Bridge) Write(ctx context.Context, m jsonrpc.Message) error {
 		case b.ended != nil:
 			b.mu.Unlock()
 			return jsonrpc.ErrClosed
-		case b.tr != nil && len(b.out) < maxQueue:
+		case b.tr != nil && !b.out.full():
 			b.tr.fromClient(m)
 			b.mu.Unlock()
 			return nil
@@ -294,11 +318,10 @@ func (b *Bridge) Read(ctx context.Context) (jsonrpc.Message, error) {
 // next takes a message from the queue for the client; false: there is none yet.
 func (b *Bridge) next(ctx context.Context) (queued, bool) {
 	b.mu.Lock()
-	if len(b.in) > 0 {
-		q := b.in[0]
+	if len(b.in.list) > 0 {
+		q := b.in.list[0]
 		if q.err == nil || unread(q.err) != nil { // the end stays
-			b.in[0] = queued{}
-			b.in = b.in[1:]
+			b.in.take()
 		}
 		close(b.inLess)
 		b.inLess = make(chan struct{})
@@ -325,7 +348,7 @@ func (b *Bridge) toClient(m jsonrpc.Message) { b.put(queued{m: m}) }
 
 func (b *Bridge) put(q queued) {
 	b.listen()
-	b.in = append(b.in, q)
+	b.in.put(q)
 	poke(b.inMore)
 }
 
@@ -348,7 +371,7 @@ func (b *Bridge) toServer(m jsonrpc.Message) {
 	if b.ended != nil {
 		return
 	}
-	if len(b.out) == 0 && !b.busy {
+	if len(b.out.list) == 0 && !b.busy {
 		err := b.inner.Write(atOnce, m)
 		if err == nil {
 			return
@@ -358,12 +381,19 @@ func (b *Bridge) toServer(m jsonrpc.Message) {
 			return
 		}
 	}
-	b.out = append(b.out, queued{m: m})
+	b.out.put(queued{m: m})
 	if !b.writing {
 		b.writing = true
 		go b.write()
 	}
 	poke(b.outMore)
+}
+
+// answer answers a request of the server's that goes no further. A server that reads nothing does without. The caller holds mu.
+func (b *Bridge) answer(m jsonrpc.Message) {
+	if !b.out.full() {
+		b.toServer(m)
+	}
 }
 
 // listen starts the goroutine that reads the server. The caller holds mu, and is the goroutine that read it so far.
@@ -396,7 +426,7 @@ func (b *Bridge) hear() {
 		default:
 			b.tr.fromServer(m)
 		}
-		for len(b.in) >= maxQueue {
+		for b.in.full() {
 			less := b.inLess
 			b.mu.Unlock()
 			<-less
@@ -448,14 +478,12 @@ func (b *Bridge) write() {
 			b.mu.Unlock()
 			return
 		}
-		if len(b.out) == 0 {
+		if len(b.out.list) == 0 {
 			b.mu.Unlock()
 			<-b.outMore
 			continue
 		}
-		q := b.out[0]
-		b.out[0] = queued{}
-		b.out = b.out[1:]
+		q := b.out.take()
 		b.busy = true
 		close(b.outLess)
 		b.outLess = make(chan struct{})

@@ -33,11 +33,11 @@ func (t *toLegacy) open(m jsonrpc.Message) {
 
 // want takes a question of the server.
 func (t *toLegacy) want(m jsonrpc.Message) {
-	refuse := func(code int, why string) { t.b.toServer(failure(m.ID, code, why)) }
+	refuse := func(code int, why string) { t.b.answer(failure(m.ID, code, why)) }
 	key := m.ID.Key()
 	switch {
 	case m.Method == "ping":
-		t.b.toServer(result(m.ID, strictjson.Object()))
+		t.b.answer(result(m.ID, strictjson.Object()))
 		return
 	case !inputs(m.Method):
 		refuse(jsonrpc.CodeMethodNotFound, "the client speaks MCP "+Modern+", which has no such request")
@@ -47,6 +47,9 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 		return
 	case len(t.wanted) >= maxWanted:
 		refuse(jsonrpc.CodeInternal, "too many requests are open")
+		return
+	case t.tooMuch(m.Params):
+		refuse(jsonrpc.CodeInternal, "the open requests are too large")
 		return
 	}
 	c := t.occasion(m.On)
@@ -84,6 +87,30 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 			})
 		}
 	}
+}
+
+// tooMuch says that a question is too large beside those that are kept.
+func (t *toLegacy) tooMuch(question strictjson.Value) bool {
+	asking := t.asking()
+	return asking > 0 && asking+question.Size() > maxAsking
+}
+
+// asking is the size of all questions that are kept.
+func (t *toLegacy) asking() (n int) {
+	for _, w := range t.orphans {
+		n += w.params.Size()
+	}
+	for _, calls := range []map[string]*call{t.byClient, t.suspended} {
+		for _, c := range calls {
+			for _, w := range c.waiting {
+				n += w.params.Size()
+			}
+			for _, w := range c.shown {
+				n += w.params.Size()
+			}
+		}
+	}
+	return n
 }
 
 // later does something with a call unless it went on meanwhile: it was answered, or the client came back. id is what it is known by now.
@@ -245,7 +272,7 @@ func (t *toLegacy) addresses(c *call, e strictjson.Value) bool {
 		c.lacks = needs("elicitation/create", openAddress)
 		return false
 	}
-	if list.Len() == 0 || list.Len() > maxWanted || c.rounds >= maxRounds {
+	if list.Len() == 0 || list.Len() > maxWanted || c.rounds >= maxRounds || t.tooMuch(list) {
 		return false
 	}
 	for _, w := range c.waiting { // the server waits for none of these any more

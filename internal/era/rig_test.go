@@ -55,9 +55,10 @@ type rig struct {
 	b *Bridge
 	w *wire
 
-	mu  sync.Mutex
-	got []jsonrpc.Message // by the client
-	bad []*jsonrpc.BadMessage
+	mu   sync.Mutex
+	hold chan struct{}     // the client reads nothing more while this is open; nil = it reads
+	got  []jsonrpc.Message // by the client
+	bad  []*jsonrpc.BadMessage
 }
 
 // inBubble runs a test with a bridge.
@@ -78,6 +79,11 @@ func newRig(t testing.TB, mem *Memory) *rig {
 		for {
 			m, err := r.b.Read(context.Background())
 			r.mu.Lock()
+			if hold := r.hold; hold != nil {
+				r.mu.Unlock()
+				<-hold
+				r.mu.Lock()
+			}
 			switch bad := unread(err); {
 			case bad != nil:
 				r.bad = append(r.bad, bad)

@@ -2,6 +2,7 @@ package era
 
 import (
 	"crypto/rand"
+	"strings"
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -11,7 +12,8 @@ import (
 // ask puts what a newer server needs for a call to the client, as requests of the older era.
 func (t *toModern) ask(r *round, need strictjson.Value) {
 	r.rounds++
-	r.state, r.inputs, r.questions = need.Get("requestState"), nil, map[string]question{}
+	r.state, r.inputs, r.questions = strictjson.Value{}, nil, map[string]question{}
+	state := need.Get("requestState")
 	questions := need.Get("inputRequests")
 	switch {
 	case r.rounds > maxRounds:
@@ -20,7 +22,14 @@ func (t *toModern) ask(r *round, need strictjson.Value) {
 	case questions.Len() > maxInputs:
 		t.fail(r, "the server asked for too much input at once")
 		return
-	case questions.Len() == 0:
+	case t.tooMuch(state):
+		t.fail(r, "the server wants too much brought back")
+		return
+	}
+	if state.Kind() == strictjson.KindString {
+		r.state = str(strings.Clone(state.Str())) // without all that it came with
+	}
+	if questions.Len() == 0 {
 		t.later(r)
 		return
 	}
@@ -42,6 +51,17 @@ func (t *toModern) ask(r *round, need strictjson.Value) {
 		t.asked[m.ID.Key()], r.questions[m.ID.Key()] = r, asked[i]
 		t.b.toClient(m)
 	}
+}
+
+// tooMuch says that a state is too large beside those that are kept.
+func (t *toModern) tooMuch(state strictjson.Value) bool {
+	n := 0
+	for _, r := range t.byClient {
+		if !absent(r.state) {
+			n += r.state.Size()
+		}
+	}
+	return n > 0 && n+state.Size() > maxStates
 }
 
 // legacyQuestion adds what the older era asks for.

@@ -220,8 +220,8 @@ func TestAServerThatReadsNothing(t *testing.T) {
 				break
 			}
 		}
-		if err == nil || len(r.b.out) > maxQueue {
-			t.Errorf("%v, %d messages wait", err, len(r.b.out))
+		if err == nil || len(r.b.out.list) > maxQueue {
+			t.Errorf("%v, %d messages wait", err, len(r.b.out.list))
 		}
 		close(r.w.full)
 	})

@@ -17,7 +17,8 @@ const (
 	maxWanted    = 64                    // questions of the server that are open
 	maxRounds    = 16                    // how often one call may come back for input
 	maxOwn       = 4096                  // the bridge's own questions that the server has not answered
-	maxHeld      = 64 << 20              // bytes of answers to calls whose client has not come back
+	maxAsking    = 4 << 20               // bytes of questions that are kept, beside the one that may exceed it
+	maxHeld      = 8 << 20               // bytes of answers to calls whose client has not come back, beside the one that may exceed it
 )
 
 // toLegacy stands for a modern server in front of one that knows only initialize.
@@ -273,8 +274,6 @@ func (t *toLegacy) refuse(w *wanted, why string) {
 	}
 }
 
-func size(m jsonrpc.Message) int { return m.Result.Size() + m.Error.Size() }
-
 // fromServer takes what the server says.
 func (t *toLegacy) fromServer(m jsonrpc.Message) {
 	switch m.Kind {
@@ -300,7 +299,7 @@ func (t *toLegacy) answered(c *call, m jsonrpc.Message) {
 	switch code, _ := jsonrpc.ErrorCode(m.Error); {
 	case code == codeOpenAddress && asks(c.method) && t.addresses(c, m.Error): // the client is asked to open them
 	case c.id.IsZero():
-		if t.heldBytes+size(m) > maxHeld {
+		if t.heldBytes > 0 && t.heldBytes+size(m) > maxHeld {
 			m = failure(m.ID, jsonrpc.CodeInternal, "the answer came before the input it asked for, and was too large to keep")
 		}
 		delete(t.calls, c.server.Key())

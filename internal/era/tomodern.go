@@ -11,6 +11,7 @@ import (
 // Bounds towards a newer server.
 const (
 	maxInputs = 16          // questions in one "input_required"
+	maxStates = 4 << 20     // bytes of what servers gave with them to bring back, beside the one that may exceed it
 	busyWait  = time.Second // before a retry that a server asks for without a question; twice as long each time
 	maxBusy   = 5           // such retries of one call
 )
@@ -205,7 +206,7 @@ func (t *toModern) fail(r *round, why string) {
 func (t *toModern) fromServer(m jsonrpc.Message) {
 	switch m.Kind {
 	case jsonrpc.Request:
-		t.b.toServer(failure(m.ID, jsonrpc.CodeMethodNotFound, "MCP "+Modern+" has no requests of a server"))
+		t.b.answer(failure(m.ID, jsonrpc.CodeMethodNotFound, "MCP "+Modern+" has no requests of a server"))
 	case jsonrpc.Notification:
 		t.news(m)
 	default:

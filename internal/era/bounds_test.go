@@ -1,0 +1,122 @@
+package era
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// What a server has kept here is bounded in bytes, not only in messages.
+
+func TestAServerThatSaysMuchWaitsForItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.modernClient()
+		r.mu.Lock()
+		r.hold = make(chan struct{})
+		r.mu.Unlock()
+		long := message(t, `{"id":"none","result":{"content":"`+strings.Repeat("x", maxBytes/4)+`"}}`)
+		for range cap(r.w.in) {
+			r.w.in <- queued{m: long}
+		}
+		synctest.Wait()
+		if waits := len(r.w.in); waits < cap(r.w.in)-8 {
+			t.Errorf("%d messages of %d bytes were read for a client that reads none", cap(r.w.in)-waits, maxBytes/4)
+		}
+		close(r.hold)
+		synctest.Wait()
+		if got := r.atClient(); len(got) != cap(r.w.in) {
+			t.Errorf("%d messages came", len(got))
+		}
+		close(r.w.in)
+	})
+}
+
+func TestAServerThatAsksAndReadsNothing(t *testing.T) {
+	for name, meet := range map[string]func(*rig){"older": (*rig).modernClient, "newer": (*rig).legacyClient} {
+		inBubble(t, nil, func(r *rig) {
+			meet(r)
+			r.w.full = make(chan struct{})
+			for n := range 3 * maxQueue {
+				r.server(fmt.Sprintf(`{"id":%d,"method":"ping"}`, n), fmt.Sprintf(`{"id":%d,"method":"tools/call"}`, n))
+			}
+			r.b.mu.Lock()
+			waits := len(r.b.out.list)
+			r.b.mu.Unlock()
+			if waits > maxQueue {
+				t.Errorf("%s: %d answers wait", name, waits)
+			}
+			close(r.w.full)
+		})
+	}
+}
+
+func TestLargeQuestions(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.modernClient()
+		large := `{"messages":[{"role":"user","content":{"type":"text","text":"` + strings.Repeat("x", maxAsking*2/3) + `"}}],"maxTokens":5}`
+		for n := range 10 {
+			r.server(fmt.Sprintf(`{"id":%d,"method":"sampling/createMessage","params":%s}`, n, large))
+		}
+		if refused := r.atServer(); len(refused) != 9 {
+			t.Errorf("%d of 10 large questions refused", len(refused))
+		}
+		r.client(callA) // takes the one along
+		got := r.atClient()
+		if len(got) != 1 || got[0].Result.Get("inputRequests").Len() != 1 {
+			t.Fatalf("%.300s", written(got))
+		}
+		r.server(`{"id":20,"method":"sampling/createMessage","params":`+large+`}`, `{"method":"notifications/cancelled","params":{"requestId":0}}`,
+			`{"id":21,"method":"sampling/createMessage","params":`+large+`}`)
+		if refused := r.atServer(); len(refused) != 2 { // the one taken back is at the client
+			t.Errorf("%d more were refused", len(refused))
+		}
+	})
+}
+
+func TestLargeAnswersBeforeTheirInput(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.modernClient()
+		var states []string
+		for n := range 4 {
+			id := fmt.Sprint("c", n)
+			states = append(states, r.ask(strings.Replace(callA, `"a"`, `"`+id+`"`, 1), fmt.Sprintf(`{"id":%d,"method":"roots/list"}`, n)))
+			r.server(`{"id":"` + id + `","result":{"content":"` + strings.Repeat("x", maxHeld*2/3) + `"}}`)
+		}
+		kept := 0
+		for _, state := range states {
+			r.client(retry("r", state, `{"input-1":{"roots":[]}}`))
+			got := r.atClient()
+			if len(got) != 1 {
+				t.Fatalf("%d answers", len(got))
+			}
+			if absent(got[0].Error) {
+				kept++
+			}
+		}
+		if kept != 1 {
+			t.Errorf("%d answers of two thirds of the bound were kept", kept)
+		}
+	})
+}
+
+func TestLargeStates(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.legacyClient()
+		failed := 0
+		for n := range 4 {
+			id := fmt.Sprint("c", n)
+			r.client(`{"id":"` + id + `","method":"tools/call","params":{"name":"t"}}`)
+			r.server(`{"id":"` + id + `","result":{"resultType":"input_required","requestState":"` + strings.Repeat("s", maxStates*2/3) + `","inputRequests":{"k":{"method":"roots/list"}}}}`)
+			for _, m := range r.atClient() {
+				if !absent(m.Error) {
+					failed++
+				}
+			}
+		}
+		if failed != 3 {
+			t.Errorf("%d of 4 calls with two thirds of the bound failed", failed)
+		}
+	})
+}
