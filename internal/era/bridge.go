@@ -227,16 +227,11 @@ func (b *Bridge) discover(m jsonrpc.Message) jsonrpc.Message {
 	return m
 }
 
-// ownDiscover makes a server/discover with what the client said of itself in either way.
+// ownDiscover makes a server/discover. For a modern client, who does not see the answer, it says nothing that a server could refuse.
 func (b *Bridge) ownDiscover() jsonrpc.Message {
-	meta := b.hello.Get("_meta")
-	switch {
-	case absent(meta.Get(metaVersion)):
+	meta := strictjson.Object(member(metaVersion, str(Modern)), member(metaCapabilities, strictjson.Object()))
+	if absent(b.hello.Get("_meta").Get(metaVersion)) {
 		meta = modernMeta(b.hello)
-	case sound(meta):
-		meta = strictjson.Object(member(metaVersion, str(Modern)), member(metaClient, meta.Get(metaClient)), member(metaCapabilities, meta.Get(metaCapabilities)))
-	default:
-		meta = strictjson.Object(member(metaVersion, str(Modern)), member(metaCapabilities, strictjson.Object()))
 	}
 	return request(jsonrpc.RandomID(), "server/discover", strictjson.Object(member("_meta", meta)))
 }
@@ -272,7 +267,7 @@ func (b *Bridge) impatient() {
 func (b *Bridge) settle(tr translator) {
 	b.stopTimer()
 	b.tr, b.phase = tr, last
-	if tr == nil && !b.listening && b.greet.IsZero() { // nor does the server owe the bridge an answer
+	if tr == nil && !b.listening && !b.writing && b.greet.IsZero() { // nor does the server owe the bridge an answer
 		b.way.Store(straight)
 	}
 	close(b.settled)

@@ -100,7 +100,11 @@ func (b *Bridge) greeted(m jsonrpc.Message) {
 	b.listen()
 	switch {
 	case absent(m.Error) && slices.Contains(legacy, version):
-		b.mem.note(no, yes)
+		modern := no
+		if code, _ := jsonrpc.ErrorCode(b.refusal.Error); code == jsonrpc.CodeInvalidParams && b.first.Kind != 0 {
+			modern = unknown // it may have refused this client only
+		}
+		b.mem.note(modern, yes)
 		b.toServer(notification("notifications/initialized", strictjson.Value{}))
 		t := newToLegacy(b, m.Result)
 		b.settle(t)

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 )
 
+const probeMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
 // Where client and server are of one era, nothing is added, changed or held up, and no goroutine stands between.
 func TestOneEraPassesUntouched(t *testing.T) {
 	for name, steps := range map[string][]string{
@@ -48,7 +50,7 @@ func TestOneEraPassesUntouched(t *testing.T) {
 func TestTheBridgeAsksBeforeACallItDoesNotKnowTheEraOf(t *testing.T) {
 	inBubble(t, nil, func(r *rig) {
 		r.client(callA)
-		ask := one(t, r.atServer(), `{"id":ID,"method":"server/discover","params":{`+meta+`}}`)
+		ask := one(t, r.atServer(), `{"id":ID,"method":"server/discover","params":{`+probeMeta+`}}`)
 		r.server(`{"id":` + id(ask) + `,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}`)
 		none(t, "the client", r.atClient())
 		one(t, r.atServer(), callA)
@@ -153,7 +155,7 @@ func TestWhatWasLearntIsUsedAndGivenUp(t *testing.T) {
 			t.Fatal(written(hello))
 		}
 		r.server(`{"id":` + id(hello[0]) + `,` + notNew) // but it is another one by now
-		ask := one(t, r.atServer(), `{"id":ID,"method":"server/discover","params":{`+meta+`}}`)
+		ask := one(t, r.atServer(), `{"id":ID,"method":"server/discover","params":{`+probeMeta+`}}`)
 		r.server(`{"id":` + id(ask) + `,"result":{"supportedVersions":["2026-07-28"]}}`)
 		one(t, r.atServer(), callA)
 		none(t, "the client", r.atClient())
@@ -165,6 +167,16 @@ func TestWhatWasLearntIsUsedAndGivenUp(t *testing.T) {
 		one(t, r.atServer(), `{"id":1,"method":"initialize",`+oldHello+`}`)
 		r.server(`{"id":1,"result":{"protocolVersion":"2025-11-25"}}`)
 		one(t, r.atClient(), `{"id":1,"result":{"protocolVersion":"2025-11-25"}}`)
+	})
+	refusing := new(Memory)
+	inBubble(t, refusing, func(r *rig) { // a server that refuses one client's server/discover may take another's
+		r.client(`{"id":"d","method":"server/discover","params":{` + meta + `}}`)
+		r.atServer()
+		r.server(`{"id":"d","error":{"code":-32602,"message":"no"}}`)
+		r.server(`{"id":` + id(r.atServer()[0]) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+		if modern, legacy := refusing.get(); modern != unknown || legacy != yes {
+			t.Errorf("learnt %v, %v", modern, legacy)
+		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		mem := new(Memory)
