@@ -74,8 +74,6 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 		t.orphans = append(t.orphans, w)
 	case c.rounds >= maxRounds:
 		refuse(jsonrpc.CodeInternal, "the call has come back for input too often")
-	case !c.id.IsZero() && len(t.suspended) >= maxSuspended:
-		refuse(jsonrpc.CodeInternal, "too many calls wait for input")
 	default:
 		t.wanted[key] = w
 		c.waiting = append(c.waiting, w)

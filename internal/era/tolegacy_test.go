@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
 // ask sends a call that needs input, has the server ask for it, and gives the state that the client must bring back.
@@ -386,6 +387,41 @@ func TestManyQuestionsAreBounded(t *testing.T) {
 		}
 		if refused := written(r.atServer()); !strings.Contains(refused, "too many") {
 			t.Errorf("the last call: %q", refused)
+		}
+	})
+	inBubble(t, nil, func(r *rig) { // and by errors, which wait for nothing at the server
+		r.modernClient()
+		for i := range maxSuspended + 1 {
+			r.client(strings.Replace(callA, `"id":"a"`, fmt.Sprintf(`"id":"a%d"`, i), 1))
+			r.server(fmt.Sprintf(`{"id":"a%d","error":{"code":-32042,"message":"m","data":{"elicitations":[{"url":"https://e.example/","message":"m"}]}}}`, i))
+		}
+		if got := r.atClient(); len(got) != maxSuspended+1 || !strings.Contains(written(got[maxSuspended:]), "too many calls wait for input") {
+			t.Errorf("%d answers, the last: %s", len(got), written(got[len(got)-1:]))
+		}
+	})
+}
+
+// Answers that nobody has come back for are kept within a bound.
+func TestAnswersBeforeTheInputAreBounded(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.modernClient()
+		large := strictjson.Object(member("content", str(strings.Repeat("x", maxHeld/2+1))))
+		var states []string
+		for i := range 2 {
+			call := strings.Replace(callA, `"id":"a"`, fmt.Sprintf(`"id":"a%d"`, i), 1)
+			states = append(states, r.ask(call, fmt.Sprintf(`{"id":%d,"method":"roots/list"}`, i)))
+			r.w.in <- queued{m: result(message(t, call).ID, large)}
+			synctest.Wait()
+		}
+		for i, kept := range []bool{true, false} {
+			r.client(retry(fmt.Sprintf("b%d", i), states[i], `{"input-1":{"roots":[]}}`))
+			got := r.atClient()
+			if len(got) != 1 || (len(got[0].Result.Get("content").Str()) > maxHeld/2) != kept || (got[0].Error.Len() > 0) == kept {
+				t.Errorf("call %d: %.200s", i, written(got))
+			}
+		}
+		if tr := r.b.tr.(*toLegacy); tr.heldBytes != 0 {
+			t.Errorf("%d bytes are still counted", tr.heldBytes)
 		}
 	})
 }
