@@ -152,6 +152,11 @@ func (o *connectFlags) run(cmd *cobra.Command, t connectTarget) error {
 		if opt.Config, err = servable(o.config); err != nil {
 			return err
 		}
+		if dir := filepath.Dir(file.Path); file.Data == nil {
+			if _, err := os.Stat(dir); err != nil {
+				return fmt.Errorf("there is no folder %s for the client's file: start the client once, or make it", dir)
+			}
+		}
 		plan, err = connect.Connect(file.Data, opt)
 	case file.Data == nil:
 		return fmt.Errorf("%s is not there, so it names no server to stand in front of; -c FILE makes it, with the servers of a hearsay.yaml", file.Path)

@@ -164,10 +164,12 @@ func (c *change) about(e *entry) Server {
 func (c *change) standing(e *entry) Server {
 	s := c.about(e)
 	if s.State == Guarded && !c.isThis(e) {
-		s.State, s.Why = Unknown, "it starts a program that is called hearsay and is not this one: take it out, or --undo and connect again if connect put it there"
+		s.State, s.Why = Unknown, notThis
 	}
 	return s
 }
+
+const notThis = "it starts a program that is called hearsay and is not this one: take it out, or --undo and connect again if connect put it there"
 
 // isThis reports whether an entry's command is this program, as far as can be told without the client.
 func (c *change) isThis(e *entry) bool {

@@ -29,6 +29,9 @@ func Undo(data []byte, kept [][]byte, opt Options) (Plan, error) {
 			s.State = Beside
 		case s.State == Guarded:
 			c.restore(e, copies, &s)
+			if s.State == Guarded && !c.isThis(e) {
+				s.State, s.Why = Unknown, notThis
+			}
 		case s.State == "":
 			s.State = Beside
 		}

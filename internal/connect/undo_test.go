@@ -13,7 +13,7 @@ const twoServers = `{
   "mcpServers": {
     "a": {"command": "x", "args": ["1", "2"], "env": {"K": "v"}},
     "b": {"command": "y"},
-    "own": {"command": "/opt/hearsay", "args": ["mcp", "--name", "own", "--", "z"]}
+    "own": {"command": "` + binary + `", "args": ["mcp", "--name", "own", "--", "z"]}
   },
   "theme": "dark"
 }
