@@ -138,9 +138,7 @@ func (s *session) serve(f *flight) {
 			answered(m, err)
 		}
 	}
-	if !link.bridge.Settled() {
-		f.away()
-	}
+	f.call.Waits = f.away // for a server that reads slowly, or whose era is not known yet
 	if err := f.call.Send(f.ctx, f.Method, params, inline, f.Extra...); err != nil {
 		s.fail(f, up, link, err)
 	}

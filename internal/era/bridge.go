@@ -114,16 +114,6 @@ func New(inner jsonrpc.Transport, mem *Memory) *Bridge {
 	}
 }
 
-// Settled says that Write need not wait until the server's era is known.
-func (b *Bridge) Settled() bool {
-	if b.way.Load() == straight {
-		return true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.phase == last || b.phase == open || b.phase == legacyAsked
-}
-
 // Write takes a message of the client.
 func (b *Bridge) Write(ctx context.Context, m jsonrpc.Message) error {
 	if b.way.Load() == straight {

@@ -136,6 +136,9 @@ type Call struct {
 	ID   ID
 	Data any // the caller's; what [Peer.Find] gives
 
+	// Waits is called before Send waits for the transport to take the request. nil: Send just waits.
+	Waits func()
+
 	peer     *Peer
 	answered func(Message, error) // nil until it is sent
 }
@@ -198,12 +201,28 @@ func (c *Call) Send(ctx context.Context, method string, params strictjson.Value,
 		return ErrClosed
 	}
 	c.peer.mu.Unlock()
-	err := c.peer.transport.Write(ctx, Message{Kind: Request, ID: c.ID, Method: method, Params: params, Extra: extra})
+	m := Message{Kind: Request, ID: c.ID, Method: method, Params: params, Extra: extra}
+	at := ctx
+	if c.Waits != nil {
+		at = atOnce
+	}
+	err := c.peer.transport.Write(at, m)
+	if c.Waits != nil && errors.Is(err, context.Canceled) {
+		c.Waits()
+		err = c.peer.transport.Write(ctx, m)
+	}
 	if err != nil && !c.Forget() {
 		return nil // it has been answered all the same, with the end of the connection
 	}
 	return err
 }
+
+// atOnce is a context that waits for nothing.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // Forget drops the request: an answer to it is no longer expected. It returns false if there was one already.
 func (c *Call) Forget() bool {
