@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
@@ -78,7 +79,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-func newRig(t testing.TB, opt Options) *rig {
+func newRig(t testing.TB, opt Options, prepare ...func(*Gateway)) *rig {
 	t.Helper()
 	r := &rig{t: t, ended: make(chan error, 1), log: new(lockedBuffer)}
 	if opt.Servers == nil {
@@ -92,6 +93,9 @@ func newRig(t testing.TB, opt Options) *rig {
 		t.Fatal(err)
 	}
 	r.g = g
+	for _, f := range prepare {
+		f(g)
+	}
 	toGateway, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +118,9 @@ func newRig(t testing.TB, opt Options) *rig {
 	})
 	return r
 }
+
+// waiting has lists wait for so long.
+func waiting(d time.Duration) func(*Gateway) { return func(g *Gateway) { g.listWait = d } }
 
 // send writes one line.
 func (r *rig) send(line string) {

@@ -368,6 +368,7 @@ func TestSubscriptionsOfSeveralServersAreOne(t *testing.T) {
 // A server that says nothing, or lies about what it was asked for, neither holds up the acknowledgement for long nor speaks for
 // others.
 func TestASlowOrLyingServerDoesNotSpoilASubscription(t *testing.T) {
+	t.Parallel() // it waits by design
 	slow, lying, sound := newModernServer("slow", "t"), newModernServer("lying", "t"), newModernServer("sound", "t")
 	slow.mute["subscriptions/listen"] = true
 	slow.mute["tools/list"] = true
@@ -382,8 +383,7 @@ func TestASlowOrLyingServerDoesNotSpoilASubscription(t *testing.T) {
 		lying.note("resources/updated", `,"uri":"lying://1"`)
 		return `"result":{"resultType":"complete","x":1}`
 	}
-	r := modernWorld(t, slow, lying, sound)
-	r.g.listWait = 200 * time.Millisecond
+	r := world(t, map[string]fakeServer{"slow": slow.serve, "lying": lying.serve, "sound": sound.serve}, waiting(2*time.Second))
 	if got := namesIn(r.ask(modernRequest("tools/list", `"x":1`)), "tools", "name"); !slices.Equal(got, []string{"lying__t", "sound__t"}) {
 		t.Errorf("tools %q", got)
 	}
@@ -454,12 +454,12 @@ func TestASubscriptionOutlivesAServer(t *testing.T) {
 }
 
 func TestAModernServerThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel() // it waits by design
 	hangs, sound := newModernServer("hangs", "t"), newModernServer("sound", "t")
 	for _, method := range []string{"tools/list", "tools/call", "resources/list", "resources/templates/list"} {
 		hangs.mute[method] = true
 	}
-	r := world(t, map[string]fakeServer{"dead": func(in *bufio.Scanner, _ io.Writer) { in.Scan() }, "hangs": hangs.serve, "sound": sound.serve})
-	r.g.listWait = 100 * time.Millisecond
+	r := world(t, map[string]fakeServer{"dead": func(in *bufio.Scanner, _ io.Writer) { in.Scan() }, "hangs": hangs.serve, "sound": sound.serve}, waiting(2*time.Second))
 	r.send(`{"jsonrpc":"2.0","id":"hangs","method":"tools/call","params":{"name":"hangs__t","_meta":` + modernMeta + `}}`)
 	for range 2 {
 		if got := namesIn(r.ask(modernRequest("tools/list", `"x":1`)), "tools", "name"); !slices.Equal(got, []string{"sound__t"}) {

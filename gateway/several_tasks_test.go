@@ -56,11 +56,11 @@ func withTasks(hang bool, ids ...string) fakeServer {
 
 // tasks/list of several servers: all their pages, after a bounded wait; a task that two have is nobody's.
 func TestTasksOfSeveralServers(t *testing.T) {
+	t.Parallel() // it waits by design
 	r := world(t, map[string]fakeServer{
 		"a": withTasks(false, "a1", "a2", "a3", "a4", "a5", "both"), "b": withTasks(false, "both", "b1"), "hangs": withTasks(true, "h"), "none": withTasks(false),
 		"sleeps": withTasks(false, "s1"),
-	})
-	r.g.listWait = 300 * time.Millisecond
+	}, waiting(2*time.Second))
 	r.ask(initialize)
 	if v := r.ask(`{"jsonrpc":"2.0","id":1,"method":"tasks/list"}`); v.Get("result").Get("tasks").Len() != 0 {
 		t.Errorf("before any server runs: %s", v.Append(nil))

@@ -47,7 +47,7 @@ func TestJoinedNames(t *testing.T) {
 }
 
 // world is a gateway in front of several servers inside the test.
-func world(t *testing.T, servers map[string]fakeServer) *rig {
+func world(t *testing.T, servers map[string]fakeServer, prepare ...func(*Gateway)) *rig {
 	opt := Options{Joined: true, Version: "1"}
 	var names []string
 	for name := range servers {
@@ -62,7 +62,7 @@ func world(t *testing.T, servers map[string]fakeServer) *rig {
 		launchers[name] = launcher(nil, server)
 	}
 	opt.Launch = func(ctx context.Context, s Server) (*Process, error) { return launchers[s.Server](ctx, s) }
-	return newRig(t, opt)
+	return newRig(t, opt, prepare...)
 }
 
 // offering is a server with these tools and resources, that says its name.
@@ -183,6 +183,7 @@ func TestATaskOfTwoServersIsNobodys(t *testing.T) {
 }
 
 func TestOneServerDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel() // it waits by design
 	release := make(chan struct{})
 	r := world(t, map[string]fakeServer{
 		"dead": func(in *bufio.Scanner, _ io.Writer) { in.Scan() },
@@ -199,8 +200,7 @@ func TestOneServerDoesNotHoldUpTheOthers(t *testing.T) {
 			return `"result":{}`
 		}),
 		"sound": offering("sound", []string{"t"}, nil, nil),
-	})
-	r.g.listWait = 100 * time.Millisecond
+	}, waiting(2*time.Second))
 	r.ask(initialize)
 	if got := namesIn(r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), "tools", "name"); !slices.Equal(got, []string{"sound__t"}) {
 		t.Errorf("tools %q", got)
