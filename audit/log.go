@@ -260,6 +260,9 @@ func (l *Log) Close() error {
 	l.writing = true
 	l.mu.Unlock()
 	l.writeAll()
+	if l.file == nil { // it could not be opened again; what was written is on disk
+		return errors.Join(l.failed, l.head.Close())
+	}
 	return errors.Join(l.failed, l.file.Sync(), l.file.Close(), l.head.Close())
 }
 
