@@ -14,6 +14,7 @@ import (
 // Bounds of what a server may send unasked.
 const (
 	maxAsked   = 64                     // requests to the client that are open
+	maxAskedIn = 8 << 20                // … and their size, beside the one that may exceed it
 	maxKept    = 1024                   // progress tokens of tasks
 	changeGap  = 250 * time.Millisecond // between two notifications that say the same
 	maxChanges = 1024                   // different things that may change within a gap
@@ -28,6 +29,7 @@ type unasked struct {
 
 	mu      sync.Mutex
 	asked   map[string]*asked    // its open requests to the client, by the key of its id
+	askedIn int                  // and their size
 	tokens  map[string]taskToken // of requests that became tasks, by the key of our own token
 	changes changes
 }
@@ -101,10 +103,13 @@ func (l *link) request(m jsonrpc.Message) {
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	a := &asked{link: l, progress: m.Params.Get("_meta").Get("progressToken"), cancel: cancel}
+	size := m.Params.Size()
 	l.mu.Lock()
-	open, twice := len(l.asked), l.asked[key] != nil
-	if open < maxAsked && !twice {
+	twice := l.asked[key] != nil
+	much := len(l.asked) >= maxAsked || len(l.asked) > 0 && l.askedIn+size > maxAskedIn
+	if !much && !twice {
 		l.asked[key] = a
+		l.askedIn += size
 	}
 	l.mu.Unlock()
 	switch {
@@ -112,10 +117,10 @@ func (l *link) request(m jsonrpc.Message) {
 		cancel(nil)
 		l.refuse(m, jsonrpc.CodeInvalidRequest, "a request with this id is still open")
 		return
-	case open >= maxAsked:
+	case much:
 		cancel(nil)
 		s.counts.flood.Add(1)
-		l.refuse(m, jsonrpc.CodeInternal, "too many requests are open")
+		l.refuse(m, jsonrpc.CodeInternal, "too much is asked at once")
 		return
 	}
 	s.work.Go(func() {
@@ -123,6 +128,7 @@ func (l *link) request(m jsonrpc.Message) {
 		result, failure := l.askClient(ctx, a, m)
 		l.stirred()
 		l.mu.Lock()
+		l.askedIn -= size
 		delete(l.asked, key) // before the answer is out: the server may use its id again
 		l.mu.Unlock()
 		if ctx.Err() == nil {

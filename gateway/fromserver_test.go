@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,5 +89,41 @@ func TestAServerMayUseAnIdAgainAtOnce(t *testing.T) {
 	}
 	if q.refused.Load() {
 		t.Error("an id that was answered counts as open")
+	}
+}
+
+// What a server asks of a client that does not answer is bounded in bytes, not only in messages.
+func TestLargeRequestsOfAServer(t *testing.T) {
+	refused := make(chan int, 1)
+	r := world(t, map[string]fakeServer{"srv": func(in *bufio.Scanner, out io.Writer) {
+		in.Buffer(nil, 1<<20)
+		for in.Scan() {
+			if id := parsed(t, in.Text()).Get("id"); id.Kind() != strictjson.KindAbsent {
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`+"\n", id.Append(nil))
+				continue
+			}
+			break
+		}
+		large := strings.Repeat("x", maxAskedIn/3)
+		for n := range 5 {
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"%s"}}],"maxTokens":1}}`+"\n", n, large)
+		}
+		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":"last","method":"elicitation/create","params":{"mode":"url"}}`+"\n") // which the client does not take
+		n := 0
+		for in.Scan() {
+			v := parsed(t, in.Text())
+			if v.Get("id").Str() == "last" {
+				break
+			}
+			if v.Get("error").Kind() != strictjson.KindAbsent {
+				n++
+			}
+		}
+		refused <- n
+	}})
+	r.ask(initialize)
+	r.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__t"}}`)
+	if n := <-refused; n != 3 {
+		t.Errorf("%d of 5 refused", n)
 	}
 }
