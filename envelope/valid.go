@@ -36,7 +36,7 @@ func wellFormed[S text](content S, from, to int) (valid, bad int, ascii bool) {
 			} else {
 				from = skipLevel(content, from, known)
 			}
-			for to-from >= 3 && content[from] >= 0xE1 && content[from] <= 0xEF && content[from] != 0xED &&
+			for known-from >= 3 && content[from] >= 0xE1 && content[from] <= 0xEF && content[from] != 0xED &&
 				content[from+1]&0xC0 == 0x80 && content[from+2]&0xC0 == 0x80 {
 				from += 3
 			}
