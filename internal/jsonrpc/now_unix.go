@@ -10,7 +10,8 @@ import (
 )
 
 // nonBlocking gives what reads and writes a stream without waiting: a pipe or socket in non-blocking mode, as Go opens them;
-// nil for any other.
+// nil for any other. The mode belongs to the open file, not to the process: a terminal is one open file for every program on
+// it, and the next shell that clears the mode would have a raw read hold a thread of the scheduler's for as long as nobody types.
 func nonBlocking(stream any) syscall.RawConn {
 	file, ok := stream.(syscall.Conn)
 	if !ok {
@@ -20,12 +21,17 @@ func nonBlocking(stream any) syscall.RawConn {
 	if err != nil {
 		return nil
 	}
-	blocking := true
+	ready := false
 	raw.Control(func(fd uintptr) {
+		var stat unix.Stat_t
+		if unix.Fstat(int(fd), &stat) != nil {
+			return
+		}
+		kind := stat.Mode & unix.S_IFMT
 		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
-		blocking = err != nil || flags&unix.O_NONBLOCK == 0
+		ready = err == nil && flags&unix.O_NONBLOCK != 0 && (kind == unix.S_IFIFO || kind == unix.S_IFSOCK)
 	})
-	if blocking {
+	if !ready {
 		return nil
 	}
 	return raw
