@@ -11,7 +11,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -53,16 +52,8 @@ type Handler struct {
 // reserved is how many sessions a principal may have whatever the others do.
 const reserved = 4
 
-// Waits of a handler.
-const (
-	streamAfter = 2 * time.Second  // an answer that takes longer comes as an event stream
-	beat        = 20 * time.Second // a comment, so that nothing in between takes a quiet stream for a dead one
-	sweepEvery  = time.Minute
-	comeBack    = time.Second // what a client whose stream broke may wait
-)
-
-// primed is the version since which clients know the empty event at the beginning of a stream.
-const primed = "2025-11-25"
+// sweepEvery is how often sessions are looked through for those that nobody uses.
+const sweepEvery = time.Minute
 
 // NewHandler makes a handler. Close ends its sessions.
 func NewHandler(opt HandlerOptions) (*Handler, error) {
@@ -294,35 +285,6 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, principal string)
 	h.answer(w, r, s, x, wantsJSON, wantsStream)
 }
 
-// read reads the message of a POST.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) (jsonrpc.Message, bool) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opt.JSON.MaxBytes)))
-	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			failure(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes", large.Limit), strictjson.Value{})
-		}
-		return jsonrpc.Message{}, false
-	}
-	text := strings.TrimSpace(string(data))
-	if strings.HasPrefix(text, "[") {
-		failure(w, http.StatusBadRequest, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "batches are not supported: send each message by itself", strictjson.Value{})
-		return jsonrpc.Message{}, false
-	}
-	m, err := jsonrpc.DecodeText(text, h.opt.JSON)
-	if err != nil {
-		var bad *jsonrpc.BadMessage
-		errors.As(err, &bad)
-		code := jsonrpc.CodeInvalidRequest
-		if errors.Is(err, strictjson.ErrSyntax) {
-			code = jsonrpc.CodeParse
-		}
-		failure(w, http.StatusBadRequest, bad.ID(), code, err.Error(), strictjson.Value{})
-		return jsonrpc.Message{}, false
-	}
-	return m, true
-}
-
 // sessionFor finds or starts the session the message belongs to, and checks what the headers say about the message.
 func (h *Handler) sessionFor(w http.ResponseWriter, r *http.Request, principal string, m jsonrpc.Message) (*Session, bool) {
 	header := r.Header.Get(headerVersion)
@@ -363,200 +325,31 @@ func (h *Handler) sessionFor(w http.ResponseWriter, r *http.Request, principal s
 	return s, true
 }
 
-// modernHeadersAgree refuses a message whose headers say something else than its body: an intermediary that looks at one and a
-// server that looks at the other would judge two different requests.
-func (h *Handler) modernHeadersAgree(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, header, inBody string) bool {
-	mismatch := func(text string) bool {
-		failure(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, text, strictjson.Value{})
-		return false
-	}
-	if m.Kind == jsonrpc.Request {
-		switch {
-		case header == "":
-			return mismatch("the header MCP-Protocol-Version is missing")
-		case inBody == "":
-			failure(w, http.StatusBadRequest, m.ID, jsonrpc.CodeInvalidParams, "params._meta lacks "+metaVersion, strictjson.Value{})
-			return false
-		case header != inBody:
-			return mismatch("the header MCP-Protocol-Version is not the version in the body")
-		}
-	}
-	if !slices.Contains(h.opt.Versions, header) || header < Modern {
-		var supported []strictjson.Value
-		for _, v := range h.opt.Versions {
-			supported = append(supported, strictjson.String(v))
-		}
-		failure(w, http.StatusBadRequest, m.ID, codeUnsupportedVersion, "the protocol version is not supported", strictjson.Object(
-			strictjson.Member{Name: "requested", Value: strictjson.String(header)},
-			strictjson.Member{Name: "supported", Value: strictjson.Array(supported...)}))
-		return false
-	}
-	if m.Kind != jsonrpc.Request {
-		return true
-	}
-	if got := r.Header.Get(headerMethod); got != m.Method {
-		return mismatch("the header Mcp-Method is missing or not the method in the body")
-	}
-	if want, ok := nameOf(m); ok {
-		got, valid := decodeHeader(r.Header.Get(headerName))
-		if !valid || got != want || r.Header.Get(headerName) == "" {
-			return mismatch("the header Mcp-Name is missing or not the name in the body")
-		}
-	}
-	return true
-}
-
-// answer writes what the exchange has to say: as JSON where the answer is all there is and comes soon, as an event stream otherwise.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, s *Session, x *exchange, wantsJSON, wantsStream bool) {
-	holder := x.stream.take()
-	streamFirst := wantsStream && prefersStream(r)
-	if wantsJSON && (s.Modern() || !streamFirst) {
-		wait := streamAfter
-		if !wantsStream {
-			wait = time.Hour
-		}
-		events, _, more := x.stream.next(r.Context(), holder, 0, wait)
-		if !wantsStream { // what is not the answer has no place
-			for more && r.Context().Err() == nil {
-				events, _, more = x.stream.next(r.Context(), holder, 0, wait)
-			}
-			events = events[max(0, len(events)-1):]
-		}
-		if !more && len(events) == 1 {
-			if status := statusOf(s, events[0]); status != http.StatusOK || !streamFirst {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(status)
-				w.Write(events[0])
-				return
-			}
-		}
-		if r.Context().Err() != nil || (!more && len(events) == 0) {
-			if len(events) == 0 && r.Context().Err() == nil {
-				failure(w, http.StatusServiceUnavailable, x.client, jsonrpc.CodeInternal, "the session ended before the answer", strictjson.Value{})
-			}
-			return
-		}
-	}
-	h.writeStream(w, r, s, x.stream, holder, 0)
-}
-
-// statusOf gives the HTTP status of an answer: modern errors of the protocol have their own.
-func statusOf(s *Session, message []byte) int {
-	if !s.Modern() || len(message) > 64<<10 {
-		return http.StatusOK
-	}
-	v, err := strictjson.Parse(message, strictjson.Limits{})
+// read reads the message of a POST.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) (jsonrpc.Message, bool) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opt.JSON.MaxBytes)))
 	if err != nil {
-		return http.StatusOK
-	}
-	switch code, _ := jsonrpc.ErrorCode(v.Get("error")); code {
-	case jsonrpc.CodeMethodNotFound:
-		return http.StatusNotFound
-	case codeHeaderMismatch, codeHeaderMismatch - 1, codeUnsupportedVersion, jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest:
-		return http.StatusBadRequest
-	}
-	return http.StatusOK
-}
-
-// writeStream writes a stream out as events from number at on, until it ends, the client goes, or another request takes it.
-func (h *Handler) writeStream(w http.ResponseWriter, r *http.Request, s *Session, st *stream, holder, at int) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	out := http.NewResponseController(w)
-	if out.Flush() != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	var buf []byte
-	if !s.Modern() && r.Header.Get(headerVersion) >= primed { // so that it can come back before the first message
-		buf = fmt.Appendf(buf, "id: %s-%d\nretry: %d\ndata: \n\n", st.id, at, comeBack.Milliseconds())
-		if _, err := w.Write(buf); err != nil || out.Flush() != nil {
-			return
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			failure(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes", large.Limit), strictjson.Value{})
 		}
+		return jsonrpc.Message{}, false
 	}
-	for more := true; more; {
-		var events [][]byte
-		events, at, more = st.next(ctx, holder, at, beat)
-		if len(events) == 0 && more {
-			if _, err := io.WriteString(w, ": still here\n\n"); err != nil || out.Flush() != nil {
-				return
-			}
-			continue
+	text := strings.TrimSpace(string(data))
+	if strings.HasPrefix(text, "[") {
+		failure(w, http.StatusBadRequest, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "batches are not supported: send each message by itself", strictjson.Value{})
+		return jsonrpc.Message{}, false
+	}
+	m, err := jsonrpc.DecodeText(text, h.opt.JSON)
+	if err != nil {
+		var bad *jsonrpc.BadMessage
+		errors.As(err, &bad)
+		code := jsonrpc.CodeInvalidRequest
+		if errors.Is(err, strictjson.ErrSyntax) {
+			code = jsonrpc.CodeParse
 		}
-		for _, e := range events {
-			at++
-			id := ""
-			if !s.Modern() {
-				id = st.id + "-" + strconv.Itoa(at) // how many events a client with this one has
-			}
-			buf = appendEvent(buf[:0], id, e)
-			if _, err := w.Write(buf); err != nil {
-				return
-			}
-		}
-		if len(events) > 0 && out.Flush() != nil {
-			return
-		}
-		st.sent(at)
-		if cap(buf) > 1<<20 {
-			buf = nil
-		}
+		failure(w, http.StatusBadRequest, bad.ID(), code, err.Error(), strictjson.Value{})
+		return jsonrpc.Message{}, false
 	}
-}
-
-// get opens the listening stream of a session of the older era, or takes up a stream that broke.
-func (h *Handler) get(w http.ResponseWriter, r *http.Request, principal string) {
-	if r.Header.Get(headerVersion) >= Modern || r.Header.Get(headerSession) == "" {
-		w.Header().Set("Allow", "POST")
-		http.Error(w, "There is no stream without a session.", http.StatusMethodNotAllowed)
-		return
-	}
-	if !accepts(r, "text/event-stream") {
-		http.Error(w, "Accept must name text/event-stream.", http.StatusNotAcceptable)
-		return
-	}
-	s := h.find(r, principal)
-	if s == nil {
-		http.Error(w, "No such session.", http.StatusNotFound)
-		return
-	}
-	s.enter()
-	defer s.leave()
-	st, at := s.listen, s.listen.unsent()
-	if last := r.Header.Get(headerLastEvent); last != "" {
-		id, number, _ := strings.Cut(last, "-")
-		n, err := strconv.Atoi(number)
-		if st = s.resumable(id); st == nil || err != nil || n < 0 {
-			http.Error(w, "No such event: its stream is over, or never was.", http.StatusNotFound)
-			return
-		}
-		at = n
-	}
-	h.writeStream(w, r, s, st, st.take(), at)
-}
-
-// prefersStream says that the client names the event stream before JSON.
-func prefersStream(r *http.Request) bool {
-	accept := strings.Join(r.Header.Values("Accept"), ",")
-	stream, plain := strings.Index(accept, "text/event-stream"), strings.Index(accept, "application/json")
-	return stream >= 0 && stream < plain
-}
-
-func accepts(r *http.Request, want string) bool {
-	for _, value := range r.Header.Values("Accept") {
-		for part := range strings.SplitSeq(value, ",") {
-			t, params, err := mime.ParseMediaType(strings.TrimSpace(part))
-			if err != nil || params["q"] == "0" {
-				continue
-			}
-			kind, _, _ := strings.Cut(want, "/")
-			if t == want || t == kind+"/*" || t == "*/*" {
-				return true
-			}
-		}
-	}
-	return false
+	return m, true
 }
