@@ -33,6 +33,36 @@ func TestAServerThatSaysMuchWaitsForItsClient(t *testing.T) {
 	})
 }
 
+// A bubble ends only when every goroutine in it has.
+func TestCloseEndsABridgeThatNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.modernClient()
+		r.w.full = make(chan struct{})
+		r.mu.Lock()
+		r.hold = make(chan struct{})
+		r.mu.Unlock()
+		long := message(t, `{"id":"none","result":{"content":"`+strings.Repeat("x", maxBytes)+`"}}`)
+		r.w.in <- queued{m: message(t, `{"id":1,"method":"ping"}`)} // its answer waits for the server
+		for range 5 {
+			r.w.in <- queued{m: long}
+		}
+		synctest.Wait()
+		if len(r.w.in) == 0 {
+			t.Error("all was read for a client that reads none")
+		}
+		close(r.w.in)
+		r.b.Close()
+		r.b.Close() // once more is no harm
+		close(r.w.full)
+		synctest.Wait()
+		if len(r.w.in) > 0 {
+			t.Error("the goroutine that reads the server still waits for the client")
+		}
+		close(r.hold) // which ends the client of the test
+	})
+}
+
 func TestAServerThatAsksAndReadsNothing(t *testing.T) {
 	for name, meet := range map[string]func(*rig){"older": (*rig).modernClient, "newer": (*rig).legacyClient} {
 		inBubble(t, nil, func(r *rig) {
