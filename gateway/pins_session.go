@@ -206,7 +206,7 @@ func (up *upstream) readDefinitions(f *flight, kind PinKind) error {
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, greetFor)
 	defer cancel()
-	err = l.list(ctx, kind, f.Params.Get("_meta").Without("progressToken"), func(page strictjson.Value) {
+	err = l.list(ctx, kind, f.Params.Get("_meta").Without("progressToken", userMeta), func(page strictjson.Value) {
 		_, out := b.show(kind.method(), page)
 		up.tellWithheld(out)
 	})

@@ -15,12 +15,11 @@ const userMeta = "hearsay/user"
 // hearSigned takes what the user said out of a request. Words with a good signature count as the user's; others count for
 // nothing, and are told to the log. No server gets to see them.
 func (s *session) hearSigned(params strictjson.Value) (strictjson.Value, error) {
-	meta := params.Get("_meta")
-	said := meta.Get(userMeta)
+	said := params.Get("_meta").Get(userMeta)
 	if said.Kind() == strictjson.KindAbsent {
 		return params, nil
 	}
-	params = params.With("_meta", meta.Without(userMeta))
+	params = withoutWords(params)
 	if s.g.opt.UserKey == nil {
 		s.log.Warn("a client sends the user's words, and no key to check them is configured")
 		return params, nil
@@ -32,4 +31,14 @@ func (s *session) hearSigned(params strictjson.Value) (strictjson.Value, error) 
 	}
 	_, err = s.authority.read(o)
 	return params, err
+}
+
+// withoutWords takes what the user said out of what goes to a server beside the request that brought it: a list that is read first,
+// what a server is told again when it starts again, a notification.
+func withoutWords(params strictjson.Value) strictjson.Value {
+	meta := params.Get("_meta")
+	if meta.Get(userMeta).Kind() == strictjson.KindAbsent {
+		return params
+	}
+	return params.With("_meta", meta.Without(userMeta))
 }

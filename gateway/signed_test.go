@@ -101,3 +101,26 @@ func TestWordsThatTheHostSigned(t *testing.T) {
 		t.Error("a short key")
 	}
 }
+
+// What the user said reaches no server beside the call either: in a list that is read first, in what a server is told of its
+// client, in a notification.
+func TestSignedWordsGoNowhereElse(t *testing.T) {
+	var server silentServer
+	words := `"_meta":{"hearsay/user":{"text":"secretly","signature":"v1.1.x"}}`
+	r := newRig(t, Options{Joined: true, Launch: launcher(nil, server.run), Pins: Pins{Lock: &Lock{Servers: map[string]*ServerPins{"srv": {}}}}})
+	r.ask(strings.Replace(initialize, `"params":{`, `"params":{`+words+`,`, 1))
+	r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__send","arguments":{},` + words + `}}`)
+	r.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":{` + words + `}}`)
+	r.ask(`{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"srv__p",` + words + `}}`)
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	sent := strings.Join(server.sent, "\n")
+	for _, method := range []string{"initialize", "tools/list", "prompts/list", "notifications/roots/list_changed"} {
+		if !strings.Contains(sent, `"method":"`+method+`"`) {
+			t.Errorf("the server was not sent %s", method)
+		}
+	}
+	if strings.Contains(sent, "secretly") {
+		t.Errorf("the server was told what the user said:\n%s", sent)
+	}
+}

@@ -142,7 +142,7 @@ func (up *upstream) stop() {
 // tell passes on a notification of the client; a server that does not run needs none.
 func (up *upstream) tell(m jsonrpc.Message) {
 	if l := up.running(); l != nil {
-		l.notify(m.Method, m.Params, m.Extra)
+		l.notify(m.Method, withoutWords(m.Params), m.Extra)
 	}
 }
 
@@ -364,7 +364,7 @@ func (l *link) ask(ctx context.Context, method string, params strictjson.Value) 
 	if err != nil {
 		return strictjson.Value{}, fmt.Errorf("server %s ended while it was asked for %s", l.up.name(), method)
 	}
-	m, err := call.Do(ctx, method, params)
+	m, err := call.Do(ctx, method, withoutWords(params))
 	switch {
 	case errors.Is(err, jsonrpc.ErrClosed):
 		return strictjson.Value{}, fmt.Errorf("server %s ended while it was asked for %s", l.up.name(), method)
