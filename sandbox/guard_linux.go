@@ -220,6 +220,19 @@ func (v *view) pinBelowWritable(path string) {
 	}
 }
 
+// unpin takes out the pins in what is protected. Nothing can be renamed there, and a pin is a writable mount: on a protected folder
+// that holds something hidden or protected by itself it would open the whole folder again.
+func (v *view) unpin() {
+	protects := func(pin entry) bool {
+		return slices.ContainsFunc(v.entries, func(p entry) bool {
+			return p.Access == protected && within(pin.Target, p.Target) && !slices.ContainsFunc(v.entries, func(w entry) bool {
+				return w.Access == writable && w.Target != p.Target && within(w.Target, p.Target) && within(pin.Target, w.Target)
+			})
+		})
+	}
+	v.entries = slices.DeleteFunc(slices.Clone(v.entries), func(e entry) bool { return e.Access == pinned && protects(e) })
+}
+
 // repository adds what git needs of a linked work tree: its objects, references and own folder, never the hooks and the
 // configuration, which are the main work tree's.
 func (v *view) repository(project string, write bool) error {

@@ -163,6 +163,29 @@ func TestHiddenPaths(t *testing.T) {
 	}
 }
 
+// What is hidden in a guarded folder does not open the rest of it, whoever hides and whoever guards.
+func TestHiddenInGuarded(t *testing.T) {
+	base := folder(t, os.Geteuid())
+	home := filepath.Join(base, "home")
+	t.Setenv("HOME", home)
+	put(t, filepath.Join(home, ".config/git/config"), "mine")
+	put(t, filepath.Join(home, ".config/git/credentials"), "secret")
+	put(t, filepath.Join(home, "own/rules"), "mine")
+	put(t, filepath.Join(home, "own/keys/deep/token"), "secret")
+	put(t, filepath.Join(home, "own/work/file"), "free")
+	script := `cd ` + home + `; cat .config/git/credentials own/keys/deep/token 2>/dev/null
+		for f in .config/git/config .config/git/new own/rules own/keys/new own/keys/deep/new; do echo x 2>/dev/null >$f && echo "wrote $f"; done
+		for d in .config own own/keys; do mv $d moved 2>/dev/null && echo "moved $d"; done
+		echo x >own/work/file && echo done; exit 0`
+	out, exit := output(t, Spec{
+		Args: []string{"sh", "-c", script}, Write: []string{home, filepath.Join(home, "own/work")},
+		Guard: []string{filepath.Join(home, "own")}, Hide: []string{filepath.Join(home, "own/keys/deep/token")},
+	})
+	if exit.Status() != 0 || out != "done\n" {
+		t.Errorf("%v\n%s", exit, out)
+	}
+}
+
 // Links where a guarded path is: the link is covered, also when it is on the way, and so is where it leads.
 func TestGuardedLinks(t *testing.T) {
 	base := folder(t, os.Geteuid())

@@ -54,7 +54,8 @@ func newView(s *Spec) (*view, error) {
 		closeAll(v.locks)
 		return nil, err
 	}
-	// Deeper mounts come later; of two at one place the pin comes first, the cover last.
+	v.unpin()
+	// Deeper mounts come later; of two at one place the cover comes last.
 	slices.SortStableFunc(v.entries, func(a, b entry) int { return depth(a.Target) - depth(b.Target) })
 	return v, nil
 }
