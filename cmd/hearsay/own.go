@@ -1,17 +1,35 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
+	"github.com/seed-4e9f7b04/hearsay/internal/oauth"
 	"github.com/seed-4e9f7b04/hearsay/sandbox"
 )
 
-// guardOwn keeps what hearsay itself obeys from a sandbox that it lies open to: the file in force and its pins cannot be changed,
-// whatever their names, and the files that secrets are read from cannot be seen.
+// guardOwn keeps what hearsay itself obeys from a sandbox that it lies open to: the file in force, its pins and the folder of the
+// state cannot be changed, whatever their names, and the files that secrets are read from, or kept in, cannot be seen.
 func guardOwn(spec *sandbox.Spec, file *config.File) error {
 	var secrets []string
+	obeyed := []string{file.Path, file.LockPath()}
+	if state, err := config.StatePath(); err == nil { // without a home there is none
+		secrets = append(secrets, oauth.DefaultDir(state), filepath.Join(state, serveToken))
+		if _, err := os.Lstat(state); err == nil {
+			obeyed = append(obeyed, state)
+		}
+	}
+	if file.Serve != nil {
+		secrets = append(secrets, file.Serve.TokenFile)
+		for _, c := range file.Serve.Clients {
+			secrets = append(secrets, c.TokenFile)
+		}
+	}
+	if file.Approvals != nil {
+		secrets = append(secrets, file.Approvals.TokenFile)
+	}
 	for _, c := range file.Credentials {
 		if path, ok := strings.CutPrefix(c.Secret, "file:"); ok {
 			secrets = append(secrets, path)
@@ -32,7 +50,7 @@ func guardOwn(spec *sandbox.Spec, file *config.File) error {
 	for _, l := range []struct {
 		from []string
 		to   *[]string
-	}{{[]string{file.Path, file.LockPath()}, &spec.Guard}, {secrets, &spec.Hide}} {
+	}{{obeyed, &spec.Guard}, {secrets, &spec.Hide}} {
 		for _, path := range l.from {
 			if path == "" {
 				continue

@@ -183,10 +183,13 @@ func serveTokens(s *config.Serve) (tokenList, error) {
 		if err != nil {
 			return nil, err
 		}
-		file = filepath.Join(dir, "serve-token")
+		file = filepath.Join(dir, serveToken)
 	}
 	return list, add("default", file)
 }
+
+// serveToken is the name, in the folder of the state, of the token file that serve makes where none is named.
+const serveToken = "serve-token"
 
 // principal tells whose token a request carries. All are compared, so that the time tells nothing.
 func (l tokenList) principal(r *http.Request) (string, bool) {

@@ -19,9 +19,8 @@ func DefaultPath() (string, error) {
 	return filepath.Join(dir, "hearsay", "hearsay.yaml"), nil
 }
 
-// StateDir is the folder of what outlives a process: sessions, the user's words, the named task. It is made with mode 0700:
-// $XDG_STATE_HOME/hearsay, or .local/state/hearsay at home. Nothing in a sandbox sees it.
-func StateDir() (string, error) {
+// StatePath is where the folder of [StateDir] is or would be: $XDG_STATE_HOME/hearsay, or .local/state/hearsay at home.
+func StatePath() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(base) {
 		home, err := os.UserHomeDir()
@@ -30,7 +29,16 @@ func StateDir() (string, error) {
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
-	dir := filepath.Join(base, "hearsay")
+	return filepath.Join(base, "hearsay"), nil
+}
+
+// StateDir is the folder of what outlives a process: sessions, the user's words, the named task, tokens. It is made with mode
+// 0700. A sandbox sees it only inside a folder that the operator lists, and then neither sees the tokens in it nor changes it.
+func StateDir() (string, error) {
+	dir, err := StatePath()
+	if err != nil {
+		return "", err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the folder for the state: %w", err)
 	}
