@@ -37,7 +37,7 @@ TEXT ·scanBytes(SB), NOSPLIT, $0-48
 	JMP  scan<>(SB)
 
 // ILL leaves bits in v, which is at(DI), where a byte of it cannot follow the three before. The rules on two bytes in a row are
-// those of pairs in scan.go, looked up by the halves of the first and the upper half of the second. The last of them, a
+// those of pairs in scan_amd64.go, looked up by the halves of the first and the upper half of the second. The last of them, a
 // continuation after a continuation, is no error but a must in the third and fourth place of a character. Y5, Y6, Y7 are lost.
 #define ILL(at, v) \
 	VMOVDQU  at-1(DI), Y5 \
