@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +40,7 @@ func TestOnlyPipesAndSocketsAreReadRaw(t *testing.T) {
 		"socket":          {pair(unix.SOCK_NONBLOCK), true},
 		"blocking socket": {pair(0), false},
 		"terminal":        {file(unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)), false},
-		"file":            {file(unix.Open(t.TempDir(), unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)), false},
+		"file":            {file(unix.Open(filepath.Join(t.TempDir(), "f"), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)), false},
 		"no file":         {struct{}{}, false},
 	} {
 		if got := nonBlocking(c.stream) != nil; got != c.raw {
