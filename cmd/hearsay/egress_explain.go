@@ -143,7 +143,11 @@ func explainTarget(arg, method string) (egress.Target, *egress.Request, error) {
 func nextStep(e egress.Explanation) string {
 	switch e.Reason {
 	case egress.ReasonNotAllowed:
-		return fmt.Sprintf("to allow it, add %q to egress.allow", e.Target)
+		next := fmt.Sprintf("to allow it, add %q to egress.allow", e.Target)
+		if addr, literal := e.Target.Addr(); literal && !egress.Classify(addr).Outward() {
+			next += fmt.Sprintf("; it is an inward address, so it also needs %q: [%q] in egress.inward", e.Target.Host(), addr)
+		}
+		return next
 	case egress.ReasonDenied, egress.ReasonTunnel:
 		return "to allow it, change the deny entry: deny beats allow"
 	case egress.ReasonInward, egress.ReasonMetadata:
