@@ -43,7 +43,8 @@ func newServe() *cobra.Command {
 server processes. The approvals page is at /approvals/, counts for Prometheus at /metrics.
 
 Every path but the page needs a bearer token: the one of serve.token_file, which is made where it is absent, or one for each
-client. Only loopback names and those under serve.hosts and serve.origins are answered. SIGTERM ends it in order.`,
+client; without either the one in hearsay's state folder that is named at the start. Only loopback names and those under
+serve.hosts and serve.origins are answered. SIGTERM ends it in order.`,
 		Example: "  hearsay serve -c hearsay.yaml\n  hearsay serve -c hearsay.yaml --listen 127.0.0.1:0",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,6 +84,10 @@ func serveHTTP(ctx context.Context, cmd *cobra.Command, f *config.File, profile,
 		return err
 	}
 	tokens, err := serveTokens(section)
+	if err != nil {
+		return err
+	}
+	shared, err := sharedToken(section)
 	if err != nil {
 		return err
 	}
@@ -126,6 +131,9 @@ func serveHTTP(ctx context.Context, cmd *cobra.Command, f *config.File, profile,
 	}
 	base := scheme + "://" + ln.Addr().String()
 	fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: questions are answered with hearsay approve, or once within ten minutes at %s%s%s\n", base, approvePath, h.page.SignInQuery())
+	if shared != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: clients show the bearer token that stands in %s\n", shared)
+	}
 	if err := json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{"mcp": base + mcpPath, "approvals": base + approvePath, "metrics": base + metricsPath}); err != nil {
 		h.close("failed to start")
 		return err
@@ -177,19 +185,27 @@ func serveTokens(s *config.Serve) (tokenList, error) {
 	if len(list) > 0 && s.TokenFile == "" {
 		return list, nil
 	}
-	file := s.TokenFile
-	if file == "" {
-		dir, err := config.StateDir()
-		if err != nil {
-			return nil, err
-		}
-		file = filepath.Join(dir, serveToken)
+	file, err := sharedToken(s)
+	if err != nil {
+		return nil, err
 	}
 	return list, add("default", file)
 }
 
 // serveToken is the name, in the folder of the state, of the token file that serve makes where none is named.
 const serveToken = "serve-token"
+
+// sharedToken is the file with the token of everyone; "" where each client has its own.
+func sharedToken(s *config.Serve) (string, error) {
+	if s.TokenFile != "" || len(s.Clients) > 0 {
+		return s.TokenFile, nil
+	}
+	dir, err := config.StateDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, serveToken), nil
+}
 
 // principal tells whose token a request carries. All are compared, so that the time tells nothing.
 func (l tokenList) principal(r *http.Request) (string, bool) {
