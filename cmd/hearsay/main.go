@@ -111,6 +111,8 @@ func newRoot() *cobra.Command {
 		return usageError("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetHelpFunc(printHelp)
+	root.Version = version()
+	root.SetVersionTemplate(versionLine())
 	for _, c := range commands {
 		root.AddCommand(c())
 	}

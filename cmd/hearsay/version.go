@@ -14,10 +14,15 @@ func newVersion() *cobra.Command {
 		Short: "Print the version, the Go release and the platform",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "hearsay %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+// versionLine is what hearsay version and hearsay --version print.
+func versionLine() string {
+	return fmt.Sprintf("hearsay %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version is the module version the binary was built from, or "devel".
