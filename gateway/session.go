@@ -190,7 +190,7 @@ func (s *session) hear(m jsonrpc.Message, readOn func()) {
 	if !KnownMethod(m.Method, false, m.Kind == jsonrpc.Notification) {
 		s.log.Warn("the client used a method the gateway does not know", "method", cleanLine(m.Method))
 		if m.Kind == jsonrpc.Request {
-			s.reply(m.ID, strictjson.Value{}, ownError(jsonrpc.CodeMethodNotFound, "hearsay passes no method that its table does not name, and %s is not in it", Quote(m.Method)))
+			s.reply(m.ID, strictjson.Value{}, ownError(jsonrpc.CodeMethodNotFound, "no method passes that the table of methods does not name, and %s is not in it", Quote(m.Method)))
 		}
 		return
 	}

@@ -218,7 +218,7 @@ func loadFile(path string) (*config.File, error) {
 			return nil, err
 		}
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return nil, usageError("name a file with -c, or put one at %s; hearsay mcp -- COMMAND needs none", path)
+			return nil, usageError("name a file with -c, or put one at %s; docs/configuration.md shows one, and hearsay mcp -- COMMAND works without", path)
 		}
 	}
 	return config.Load(path)

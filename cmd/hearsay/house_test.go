@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/internal/config"
 )
 
 // demoHouse writes a file with the demo's hostile mailbox as its server, and gives the environment the command runs in.
@@ -255,5 +256,44 @@ func TestFilesThatDoNotStart(t *testing.T) {
 				t.Errorf("code %d\n%s", code, stderr)
 			}
 		})
+	}
+}
+
+// Whoever starts hearsay serve is told where the token is, also where no key of the file says it.
+func TestServeTellsWhereTheSharedTokenIs(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	own := []config.Client{{Name: "laptop", TokenFile: "/laptop"}}
+	for name, test := range map[string]struct {
+		serve config.Serve
+		want  string
+	}{
+		"no key":        {config.Serve{}, "serve-token"},
+		"a file":        {config.Serve{TokenFile: "/given"}, "given"},
+		"clients":       {config.Serve{Clients: own}, "."},
+		"both of these": {config.Serve{Clients: own, TokenFile: "/given"}, "given"},
+	} {
+		if got, err := sharedToken(&test.serve); err != nil || filepath.Base(got) != test.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	var out, errs bytes.Buffer
+	ctx, stop := context.WithCancel(t.Context())
+	stop() // it ends as soon as it listens
+	file := write(t, "hearsay.yaml", "servers: {files: {command: [files]}}\n")
+	if code := run(ctx, []string{"serve", "-c", file, "--listen", "127.0.0.1:0"}, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(errs.String(), "serve-token\n") {
+		t.Errorf("%d\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+// A file that is not there or not right is a failure, code 1, whichever command reads it; a wrong use is code 2.
+func TestAFileThatDoesNotLoadFails(t *testing.T) {
+	for _, file := range []string{filepath.Join(t.TempDir(), "absent.yaml"), write(t, "wrong.yaml", "screens: {secretz: refuse}\n")} {
+		for _, args := range [][]string{
+			{"check"}, {"egress"}, {"egress", "explain", "api.example.com:443"}, {"login", "crm"}, {"mcp"}, {"pin"}, {"screen"}, {"serve"},
+		} {
+			if code, _, errs := command(t, "", append(args, "-c", file)...); code != exitFailed || !strings.Contains(errs, filepath.Base(file)) {
+				t.Errorf("%s: %d %s", args, code, errs)
+			}
+		}
 	}
 }

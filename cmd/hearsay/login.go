@@ -245,6 +245,9 @@ func showAccounts(cmd *cobra.Command, f *config.File, names []string, asJSON boo
 			}
 		}
 	}
+	if len(names) == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: no server of %s has a section oauth\n", f.Path)
+	}
 	out := cmd.OutOrStdout()
 	for _, name := range names {
 		account, err := accountOf(f, name)

@@ -40,13 +40,13 @@ see what is hidden, not what is meant.`,
 			if file != "" {
 				cfg, err := config.Load(file)
 				if err != nil {
-					return withCode(exitUsage, err)
+					return err
 				}
 				options = cfg.Screens.Options()
 			}
 			set, err := screen.New(options)
 			if err != nil {
-				return withCode(exitUsage, err)
+				return err
 			}
 			out := forPerson(cmd.OutOrStdout())
 			s.set, s.out = set, out

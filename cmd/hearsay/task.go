@@ -42,6 +42,9 @@ named counts as well. Without arguments the list is printed.`,
 				if err != nil {
 					return err
 				}
+				if len(tools) == 0 {
+					fmt.Fprintln(cmd.ErrOrStderr(), "hearsay: no task is named")
+				}
 				for _, t := range tools {
 					fmt.Fprintln(cmd.OutOrStdout(), t)
 				}
