@@ -18,6 +18,7 @@ const (
 	maxKept    = 1024                   // progress tokens of tasks
 	changeGap  = 250 * time.Millisecond // between two notifications that say the same
 	maxChanges = 1024                   // different things that may change within a gap
+	maxChanged = 64 << 20               // … and bytes of what is remembered of them: one message of the largest kind
 )
 
 // unasked is the state of what a server sends unasked.

@@ -13,6 +13,7 @@ type listen struct {
 	acked bool
 	asked strictjson.Value // what it is for: the filter of the request, later of the acknowledgement
 	held  []heldChange     // of several servers, until the client's subscription is acknowledged
+	size  int              // bytes of those
 }
 
 // heldChange is a notification that came before its time.
@@ -66,7 +67,8 @@ func (n *listen) allows(m jsonrpc.Message) bool {
 func (n *listen) deliver(m jsonrpc.Message, pass func()) {
 	n.mu.Lock()
 	if !n.acked {
-		if len(n.held) < maxChanges {
+		if size := m.Params.Size(); len(n.held) < maxChanges && n.size+size <= maxChanged {
+			n.size += size
 			n.held = append(n.held, heldChange{m, pass})
 		}
 		n.mu.Unlock()
@@ -83,7 +85,7 @@ func (n *listen) acknowledge(filter strictjson.Value) {
 	n.mu.Lock()
 	n.acked, n.asked = true, filter
 	held := n.held
-	n.held = nil
+	n.held, n.size = nil, 0
 	n.mu.Unlock()
 	for _, h := range held {
 		if n.allows(h.m) {

@@ -214,23 +214,33 @@ func (l *link) keepToken(f *flight) {
 type changes struct {
 	mu   sync.Mutex
 	told map[string]*change
+	kept int // bytes of what is remembered of them
 }
 
 // change is a thing that was told a moment ago.
-type change struct{ again func() } // what is to be told when the gap is over; nil = nothing
+type change struct {
+	again func() // what is to be told when the gap is over; nil = nothing
+	size  int    // of that
+}
 
-// tell calls deliver now, or when the gap is over; of several in one gap the last. false: too many things change.
-func (c *changes) tell(key string, deliver func()) bool {
+// tell calls deliver now, or when the gap is over; of several in one gap the last. size is what deliver keeps in memory. false: too
+// many things change, or too large ones.
+func (c *changes) tell(key string, size int, deliver func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if told := c.told[key]; told != nil {
-		told.again = deliver
+		if size > told.size && c.kept+size-told.size > maxChanged {
+			return false
+		}
+		c.kept += size - told.size
+		told.again, told.size = deliver, size
 		return true
 	}
-	if len(c.told) >= maxChanges {
+	if len(c.told) >= maxChanges || c.kept+len(key) > maxChanged {
 		return false
 	}
 	c.told[key] = new(change)
+	c.kept += len(key)
 	time.AfterFunc(changeGap, func() { c.over(key) })
 	deliver()
 	return true
@@ -242,11 +252,13 @@ func (c *changes) over(key string) {
 	told := c.told[key]
 	if told.again == nil {
 		delete(c.told, key)
+		c.kept -= len(key)
 		return
 	}
 	time.AfterFunc(changeGap, func() { c.over(key) })
 	told.again()
-	told.again = nil
+	c.kept -= told.size
+	told.again, told.size = nil, 0
 }
 
 // changed tells the client that something changed.
@@ -256,7 +268,7 @@ func (l *link) changed(m jsonrpc.Message, about About, to addressee) {
 	if to.client != nil {
 		deliver = func() { to.client.deliver(m, func() { l.pass(m, about, to) }) }
 	}
-	if !l.changes.tell(key, deliver) {
+	if !l.changes.tell(key, m.Params.Size(), deliver) {
 		l.up.s.counts.flood.Add(1)
 	}
 }

@@ -465,11 +465,11 @@ func TestChangesAreToldAtOnceAndThenOnceMore(t *testing.T) {
 		l.unasked.init()
 		deliver := func() { told = append(told, time.Since(began)) }
 		for range 10 {
-			l.changes.tell("key", deliver)
+			l.changes.tell("key", 1, deliver)
 		}
-		l.changes.tell("other", deliver)
+		l.changes.tell("other", 1, deliver)
 		time.Sleep(time.Minute)
-		l.changes.tell("key", deliver)
+		l.changes.tell("key", 1, deliver)
 		time.Sleep(time.Minute)
 		want := []time.Duration{0, 0, changeGap, time.Minute}
 		if !slices.Equal(told, want) {
