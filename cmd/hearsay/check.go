@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -182,6 +184,11 @@ func checkSections(f *config.File) error {
 	}
 	if _, err := f.UserKey(); err != nil {
 		return err
+	}
+	if f.Audit != nil {
+		if _, err := os.Stat(filepath.Dir(f.Audit.File)); err != nil {
+			return fmt.Errorf("audit: the folder of the file: %w", err)
+		}
 	}
 	_, err := screen.New(f.Screens.Options())
 	return err

@@ -111,6 +111,7 @@ func TestCheckReadsTheOtherSections(t *testing.T) {
 		"a key that is nowhere":       {"user_key_file: /no/such/key\n", "user_key_file"},
 		"a screen with an odd option": {"screens: {passthrough: [\"a*b\"]}\n", "passthrough"},
 		"pins that are nowhere":       {"pins: {lock: none.lock}\n", "none.lock"},
+		"a record that is nowhere":    {"audit: {file: /no/such/folder/audit.jsonl}\n", "no/such/folder"},
 	} {
 		code, out, errs := command(t, "", "check", "-c", write(t, "rules.yaml", test.text))
 		if test.want == "" && code != 0 || test.want != "" && (code != 1 || !strings.Contains(out+errs, test.want)) {
