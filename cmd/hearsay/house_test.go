@@ -233,7 +233,7 @@ func TestServeOverHTTP(t *testing.T) {
 
 func TestFilesThatDoNotStart(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"no servers", "audit:\n  file: a\n", "names no servers"},
+		{"no servers", "audit:\n  file: /tmp/a\n", "names no servers"},
 		{"neither command nor url", "servers:\n  a: {}\n", "its command or its url"},
 		{"both", "servers:\n  a: {command: [x], url: \"https://a.example\"}\n", "which is it"},
 		{"an odd choice", "servers:\n  a: {command: [x], trust: yes}\n", "first-party or untrusted"},

@@ -45,3 +45,38 @@ func TestGuardOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestARecordLiesWhereTheSandboxDoesNotWrite(t *testing.T) {
+	base := t.TempDir()
+	project, logs, link := filepath.Join(base, "project"), filepath.Join(base, "logs"), filepath.Join(base, "link")
+	for _, folder := range []string{filepath.Join(project, "sub"), logs} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(project, link); err != nil {
+		t.Fatal(err)
+	}
+	rw := sandbox.Spec{Preset: sandbox.ProjectRW, Project: project}
+	for _, row := range []struct {
+		name string
+		spec sandbox.Spec
+		file string
+		ok   bool
+	}{
+		{"in the project", rw, filepath.Join(project, "a.jsonl"), false},
+		{"below it", rw, filepath.Join(project, "sub", "a.jsonl"), false},
+		{"in it by a link", rw, filepath.Join(link, "a.jsonl"), false},
+		{"the project by a link", sandbox.Spec{Preset: sandbox.ProjectRW, Project: link}, filepath.Join(project, "a.jsonl"), false},
+		{"in a listed folder", sandbox.Spec{Write: []string{logs}}, filepath.Join(logs, "a.jsonl"), false},
+		{"in the kept folder", sandbox.Spec{State: logs}, filepath.Join(logs, "a.jsonl"), false},
+		{"in a project that is only read", sandbox.Spec{Preset: sandbox.ProjectRO, Project: project}, filepath.Join(project, "a.jsonl"), true},
+		{"beside the project", rw, filepath.Join(logs, "a.jsonl"), true},
+		{"in a folder whose name begins alike", sandbox.Spec{Write: []string{filepath.Join(base, "log")}}, filepath.Join(logs, "a.jsonl"), true},
+	} {
+		err := guardOwn(&row.spec, &config.File{Audit: &config.Audit{File: row.file}})
+		if (err == nil) != row.ok {
+			t.Errorf("%s: %v", row.name, err)
+		}
+	}
+}
