@@ -1,5 +1,7 @@
 package gateway
 
+//lint:file-ignore SA1019 what the newest protocol deprecates still has to pass
+
 import (
 	"bufio"
 	"context"

@@ -2,6 +2,8 @@
 
 package realtest
 
+//lint:file-ignore SA1019 what the newest protocol deprecates still has to pass
+
 import (
 	"context"
 	"errors"
