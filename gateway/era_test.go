@@ -295,12 +295,19 @@ func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-
 		t.Error(err)
 	}
 	framed("told", call("tell", meta))
-	for _, want := range []string{"half", "said at error"} {
+	for waits := []string{"half", "said at error"}; len(waits) > 0; {
 		select {
 		case got := <-e.told:
-			framed(want, got)
+			if i := slices.IndexFunc(waits, func(want string) bool { return strings.Contains(got, want) }); i >= 0 {
+				framed(waits[i], got)
+				waits = slices.Delete(waits, i, i+1)
+			} else if len(waits) == 2 {
+				t.Errorf("told %q", got)
+			}
+		case <-time.After(time.Second): // the Go SDK's server may take up the call beside the level that was set before it
+			call("tell", meta)
 		case <-ctx.Done():
-			t.Fatalf("not told %q", want)
+			t.Fatalf("not told %q", waits)
 		}
 	}
 
@@ -313,13 +320,17 @@ func tryEra(t *testing.T, g *Gateway, version string, modernServer bool, hung <-
 	case <-ctx.Done():
 		t.Fatal("nobody said that the tools changed")
 	}
-	select {
-	case uri := <-e.updated:
-		if uri != "mem://1" {
-			t.Errorf("updated: %s", uri)
+	for told := false; !told; {
+		select {
+		case uri := <-e.updated:
+			if told = true; uri != "mem://1" {
+				t.Errorf("updated: %s", uri)
+			}
+		case <-time.After(time.Second): // the Go SDK does not wait until its subscription is acknowledged
+			call("touch", nil)
+		case <-ctx.Done():
+			t.Fatal("nobody said that the resource changed")
 		}
-	case <-ctx.Done():
-		t.Fatal("nobody said that the resource changed")
 	}
 	if err := s.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: "mem://1"}); err != nil {
 		t.Error(err)
