@@ -140,18 +140,7 @@ func TestHeadersOfSeveralServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := streamhttp.NewHandler(streamhttp.HandlerOptions{
-		Connect: func(ctx context.Context, s *streamhttp.Session) error {
-			return g.Serve(ctx, Client{Transport: s, Principal: s.Principal})
-		},
-		Authenticate: func(*http.Request) (string, bool) { return "p", true },
-		Versions:     streamhttp.Versions(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(h)
-	t.Cleanup(func() { h.Close(); srv.CloseClientConnections(); srv.Close() })
+	srv := onHTTP(t, g)
 	post := func(method, params string, header ...string) string {
 		t.Helper()
 		req, err := http.NewRequest(http.MethodPost, srv.URL, strings.NewReader(modernRequest(method, params)))

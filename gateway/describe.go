@@ -35,7 +35,7 @@ func Describe(ctx context.Context, s Server, launch func(context.Context, Server
 	work.Go(func() {
 		peer.Run(ctx, func(m jsonrpc.Message) { // whoever describes answers no questions
 			if m.Kind == jsonrpc.Request {
-				peer.Reply(atOnce, m.ID, strictjson.Value{}, ownError(jsonrpc.CodeMethodNotFound, "no answer while a server is described"))
+				peer.Reply(jsonrpc.AtOnce, m.ID, strictjson.Value{}, ownError(jsonrpc.CodeMethodNotFound, "no answer while a server is described"))
 			}
 		}, func(*jsonrpc.BadMessage) {})
 	})

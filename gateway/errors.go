@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -37,6 +38,6 @@ func refusal(f *flight, why string) (result, failure strictjson.Value) {
 }
 
 // modernVersion is the first version without sessions. Versions are dates, so they compare as text.
-const modernVersion = "2026-07-28"
+const modernVersion = era.Modern
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

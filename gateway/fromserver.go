@@ -57,7 +57,7 @@ type asked struct {
 func (l *link) bad(b *jsonrpc.BadMessage) {
 	l.up.s.log.Warn("unreadable message from a server", "server", l.up.name(), "why", b.Err)
 	if id := b.ID(); b.Request && !id.IsZero() {
-		l.peer.Reply(atOnce, id, strictjson.Value{}, ownError(jsonrpc.CodeInvalidRequest, "%v", b.Err))
+		l.peer.Reply(jsonrpc.AtOnce, id, strictjson.Value{}, ownError(jsonrpc.CodeInvalidRequest, "%v", b.Err))
 	}
 }
 
@@ -83,7 +83,7 @@ func (l *link) hear(m jsonrpc.Message) {
 }
 
 func (l *link) refuse(m jsonrpc.Message, code int, why string) {
-	l.peer.Reply(atOnce, m.ID, strictjson.Value{}, ownError(code, "%s", why))
+	l.peer.Reply(jsonrpc.AtOnce, m.ID, strictjson.Value{}, ownError(code, "%s", why))
 }
 
 // request passes a request of the server on to the client, if the client said that it takes such.

@@ -128,21 +128,24 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed
 
 // flight is the open request of the client that became the call with this id; nil if none did.
 func (l *link) flight(id jsonrpc.ID) *flight {
+	return carried[flight](l, id)
+}
+
+// carried gives what a call of ours with this id was opened for; nil if it is not open, or for something else.
+func carried[T any](l *link, id jsonrpc.ID) *T {
 	call, ok := l.peer.Find(id)
 	if !ok {
 		return nil
 	}
-	f, _ := call.Data.(*flight)
-	return f
+	data, _ := call.Data.(*T)
+	return data
 }
 
 // occasion is the request of the client that a message of the server belongs to, where the transport tells; else the one that it
 // most likely speaks of: the one that was made last of those that do something. Zero if none is open.
 func (l *link) occasion(m jsonrpc.Message) jsonrpc.ID {
-	if call, ok := l.peer.Find(m.On); ok {
-		if f, ok := call.Data.(*flight); ok {
-			return f.ID
-		}
+	if f := l.flight(m.On); f != nil {
+		return f.ID
 	}
 	var last *flight
 	for _, call := range l.peer.Calls() {

@@ -2,18 +2,15 @@ package gateway
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
-	"github.com/seed-4e9f7b04/hearsay/internal/streamhttp"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
@@ -121,18 +118,7 @@ func TestProgressComesBeforeItsAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, err := streamhttp.NewHandler(streamhttp.HandlerOptions{
-				Connect: func(ctx context.Context, s *streamhttp.Session) error {
-					return g.Serve(ctx, Client{Transport: s, Principal: s.Principal})
-				},
-				Authenticate: func(*http.Request) (string, bool) { return "p", true },
-				Versions:     streamhttp.Versions(),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			srv := httptest.NewServer(h)
-			defer func() { h.Close(); srv.CloseClientConnections(); srv.Close() }()
+			srv := onHTTP(t, g)
 			post := func(body string, header map[string]string) *http.Response {
 				req, err := http.NewRequest(http.MethodPost, srv.URL, strings.NewReader(body))
 				if err != nil {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/streamhttp"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
@@ -187,4 +190,22 @@ func answering(answer func(method string, m strictjson.Value) string) fakeServer
 			io.WriteString(out, `{"jsonrpc":"2.0","id":`+string(id.Append(nil))+`,`+text+"}\n")
 		}
 	}
+}
+
+// onHTTP serves the gateway over streamable HTTP until the test ends; every client is the principal p.
+func onHTTP(t *testing.T, g *Gateway) *httptest.Server {
+	t.Helper()
+	h, err := streamhttp.NewHandler(streamhttp.HandlerOptions{
+		Connect: func(ctx context.Context, s *streamhttp.Session) error {
+			return g.Serve(ctx, Client{Transport: s, Principal: s.Principal})
+		},
+		Authenticate: func(*http.Request) (string, bool) { return "p", true },
+		Versions:     streamhttp.Versions(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(func() { h.Close(); srv.CloseClientConnections(); srv.Close() })
+	return srv
 }

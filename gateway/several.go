@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
@@ -24,7 +25,7 @@ func newSeveral() *several {
 }
 
 // legacyVersions are the versions with sessions, the newest first.
-var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+var legacyVersions = era.Legacy()
 
 // own answers the requests that are for the gateway where it stands for several servers. false: the request is for one of them.
 func (s *session) own(f *flight) bool {

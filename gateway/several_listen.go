@@ -31,12 +31,7 @@ type branch struct {
 
 // branch gives what became of a subscription of the client's under this id of ours; nil if none did.
 func (l *link) branch(id jsonrpc.ID) *branch {
-	call, ok := l.peer.Find(id)
-	if !ok {
-		return nil
-	}
-	b, _ := call.Data.(*branch)
-	return b
+	return carried[branch](l, id)
 }
 
 func (b *branch) settle(agreed strictjson.Value) {

@@ -401,16 +401,9 @@ func (l *link) can(method string) bool {
 	return name == "" || l.offers.Get(name).Kind() != strictjson.KindAbsent
 }
 
-// atOnce is a context that waits for nothing: what cannot be queued is dropped.
-var atOnce = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // notify tells the server something. It does not wait: a server that reads nothing must not hold up the client.
 func (l *link) notify(method string, params strictjson.Value, extra []strictjson.Member) {
-	if err := l.peer.Notify(atOnce, method, params, extra...); err != nil {
+	if err := l.peer.Notify(jsonrpc.AtOnce, method, params, extra...); err != nil {
 		l.up.s.counts.flood.Add(1)
 		l.up.s.log.Debug("a notification was dropped", "server", l.up.name(), "method", method)
 	}

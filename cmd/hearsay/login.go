@@ -54,11 +54,7 @@ What this does not stop: the server gets a token for itself and may use it for a
 			if status {
 				return showAccounts(cmd, f, args, asJSON)
 			}
-			account, err := accountOf(f, args[0])
-			if err != nil {
-				return err
-			}
-			log, err := f.Audit.Open()
+			account, log, err := accountOnRecord(f, args[0])
 			if err != nil {
 				return err
 			}
@@ -187,11 +183,7 @@ them again. What the server did with its token before stays done.`,
 			if err != nil {
 				return err
 			}
-			account, err := accountOf(f, args[0])
-			if err != nil {
-				return err
-			}
-			log, err := f.Audit.Open()
+			account, log, err := accountOnRecord(f, args[0])
 			if err != nil {
 				return err
 			}
@@ -234,6 +226,16 @@ func accountOf(f *config.File, name string) (*oauth.Account, error) {
 		return nil, err
 	}
 	return section.Account(name, stateDir)
+}
+
+// accountOnRecord is accountOf, with the audit log for what is done to it; nil where the file has none.
+func accountOnRecord(f *config.File, name string) (*oauth.Account, *audit.Log, error) {
+	account, err := accountOf(f, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := f.Audit.Open()
+	return account, log, err
 }
 
 // showAccounts prints where the person is signed in.

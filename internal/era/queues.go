@@ -85,20 +85,13 @@ func poke(c chan struct{}) {
 	}
 }
 
-// atOnce is a context that waits for nothing.
-var atOnce = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // toServer writes a message, or has it written where that must be waited for. The caller holds mu.
 func (b *Bridge) toServer(m jsonrpc.Message) {
 	if b.ended != nil {
 		return
 	}
 	if len(b.out.list) == 0 && !b.busy {
-		err := b.inner.Write(atOnce, m)
+		err := b.inner.Write(jsonrpc.AtOnce, m)
 		if err == nil {
 			return
 		}

@@ -15,6 +15,9 @@ const Modern = "2026-07-28"
 // legacy are the versions with initialize, the newest first.
 var legacy = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
+// Legacy lists the versions with initialize, the newest first.
+func Legacy() []string { return slices.Clone(legacy) }
+
 const (
 	metaPrefix       = "io.modelcontextprotocol/"
 	metaVersion      = metaPrefix + "protocolVersion"

@@ -204,7 +204,7 @@ func (c *Call) Send(ctx context.Context, method string, params strictjson.Value,
 	m := Message{Kind: Request, ID: c.ID, Method: method, Params: params, Extra: extra}
 	at := ctx
 	if c.Waits != nil {
-		at = atOnce
+		at = AtOnce
 	}
 	err := c.peer.transport.Write(at, m)
 	if c.Waits != nil && errors.Is(err, context.Canceled) {
@@ -217,8 +217,8 @@ func (c *Call) Send(ctx context.Context, method string, params strictjson.Value,
 	return err
 }
 
-// atOnce is a context that waits for nothing.
-var atOnce = func() context.Context {
+// AtOnce is a context that waits for nothing: with it a message is written or queued now, or it is not.
+var AtOnce = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
