@@ -223,8 +223,12 @@ func TestOpenRefusesAChangedEnd(t *testing.T) {
 func TestAnUnfinishedLineIsTakenOffAndRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	fill(t, path, 3)
+	head, _, err := ReadHead(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, _ := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	f.WriteString(`{"seq":4,"prev":"00`)
+	fmt.Fprintf(f, `{"seq":4,"prev":"%s`, head.Hash[:2])
 	f.Close()
 	if r := verifyFile(t, path); !r.OK() || r.Torn != 19 {
 		t.Fatalf("%+v", r)
@@ -237,6 +241,59 @@ func TestAnUnfinishedLineIsTakenOffAndRecorded(t *testing.T) {
 	data, _ := os.ReadFile(path)
 	if !bytes.Contains(data, []byte(`"kind":"recover"`)) {
 		t.Error("no line says so")
+	}
+}
+
+// What stands behind the last line feed is the beginning of the next line, or somebody put it there.
+func TestAnUnfinishedLineIsTheNextOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	fill(t, path, 3)
+	data, _ := os.ReadFile(path)
+	head, _, _ := ReadHead(path)
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	var sum [hashSize]byte
+	copy(sum[:], mustHex(t, head.Hash))
+	next, _ := appendLine(nil, 4, sum, []byte(`{"kind":"decision"}`))
+	for n := 1; n < len(next); n++ { // wherever the write stopped
+		if r, err := Verify(bytes.NewReader(append(bytes.Clone(data), next[:n]...)), head); err != nil || !r.OK() || r.Torn != n {
+			t.Fatalf("%d bytes of the next line: %+v, %v", n, r, err)
+		}
+	}
+	for n := 1; n < len(lines[0]); n++ { // of the first line ever, and the first one after a rotation
+		if r, _ := Verify(bytes.NewReader(lines[0][:n])); r.OK() || r.Torn != n || !strings.Contains(r.Problems[0].What, "empty") {
+			t.Fatalf("%d bytes of the first line: %+v", n, r)
+		}
+		if r, _ := Verify(bytes.NewReader(next[:min(n, len(next)-1)]), head); r.OK() || r.Torn == 0 {
+			t.Fatalf("%d bytes after a rotation: %+v", n, r)
+		}
+	}
+	wrong := bytes.Replace(next, []byte("decision"), []byte("approval"), 1)
+	for name, tail := range map[string]string{
+		"words":                    "nothing to see here",
+		"an object":                "{}",
+		"half an object":           `{"kind":"dec`,
+		"zeros":                    strings.Repeat("\x00", 40),
+		"zeros in the line":        string(next[:90]) + strings.Repeat("\x00", 40),
+		"the line before":          string(bytes.TrimSuffix(lines[2], []byte("\n"))),
+		"another number":           `{"seq":5,"prev":"` + head.Hash,
+		"another hash":             `{"seq":4,"prev":"` + strings.Repeat("0", 64) + `","time":"`,
+		"a whole line, wrong hash": string(bytes.TrimSuffix(wrong, []byte("\n"))),
+		"two on one line":          string(bytes.TrimSuffix(next, []byte("\n"))) + "{",
+	} {
+		r, err := Verify(strings.NewReader(string(data)+tail), head)
+		if err != nil || r.OK() || r.Torn != 0 || r.Problems[0].Line != 4 || r.Problems[0].Offset != int64(len(data)) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+func TestNothingVouchesForAnEmptyLog(t *testing.T) {
+	for name, content := range map[string]string{"empty": "", "words": "words", "zeros": "\x00\x00\x00"} {
+		for _, anchors := range [][]Anchor{nil, {{3, strings.Repeat("a", 64)}}} {
+			if r, err := Verify(strings.NewReader(content), anchors...); err != nil || r.OK() || r.Torn != 0 {
+				t.Errorf("%s, %d anchors: %+v, %v", name, len(anchors), r, err)
+			}
+		}
 	}
 }
 

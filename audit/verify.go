@@ -39,7 +39,8 @@ type Report struct {
 	Last  Anchor `json:"last"`
 	// Continues is true when the first line names a line before it: the log goes on from an earlier file.
 	Continues bool `json:"continues,omitzero"`
-	// Torn is the length of an unfinished last line. A process that was killed while it wrote leaves one; it acknowledged nothing.
+	// Torn is the length of an unfinished last line, where it begins as the next line of the chain would. A process that was killed
+	// while it wrote leaves one; it acknowledged nothing. Anything else without a line feed is a problem.
 	Torn     int       `json:"torn,omitzero"`
 	Problems []Problem `json:"problems,omitzero"` // at most MaxProblems
 }
@@ -47,7 +48,8 @@ type Report struct {
 // MaxProblems bounds Report.Problems.
 const MaxProblems = 100
 
-// OK reports whether the log is whole and unchanged, as far as the chain and the anchors tell.
+// OK reports whether the log is whole and unchanged, as far as the chain and the anchors tell. A log without a whole line is not:
+// there is nothing to vouch for.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
 // Verify reads a log, or several in order one after the other, and reports every line that was changed, cut, moved, taken out or
@@ -64,10 +66,7 @@ func Verify(r io.Reader, anchors ...Anchor) (Report, error) {
 		case err == nil:
 			v.line(data[:len(data)-1], len(data))
 		case err == io.EOF:
-			if len(data) > 0 {
-				v.report.Torn = len(data)
-			}
-			v.end()
+			v.end(data)
 			return v.report, nil
 		case errors.Is(err, bufio.ErrBufferFull):
 			n := len(data)
@@ -138,17 +137,64 @@ func (v *verifier) line(data []byte, size int) {
 	v.report.Last = Anchor{e.Seq, e.Hash}
 }
 
-func (v *verifier) end() {
+// end judges what stands behind the last line feed, and what is missing.
+func (v *verifier) end(tail []byte) {
 	v.n++
+	switch {
+	case len(tail) == 0:
+	case v.mayBegin(tail):
+		v.report.Torn = len(tail)
+	default:
+		v.problem("the last %d bytes are no line, and not the beginning of the one that would follow", len(tail))
+	}
+	if v.report.Lines == 0 {
+		v.problem("empty: there is no line to vouch for")
+	}
 	for seq := range v.anchors {
 		switch {
 		case seq == 0:
 		case seq > v.last.Seq:
-			v.problem("cut: the head names line %d, the log ends with line %d", seq, v.last.Seq)
+			v.problem("cut: the head names line %d, %s", seq, v.ends())
 		case seq >= v.report.First.Seq:
 			v.problem("line %d of the chain, which the head names, is missing", seq)
 		}
 	}
+}
+
+func (v *verifier) ends() string {
+	if !v.started {
+		return "no line is left; right after a rotation it is the last one of the file before"
+	}
+	return fmt.Sprintf("the log ends with line %d", v.last.Seq)
+}
+
+// mayBegin reports whether tail is what a process that was stopped while it wrote leaves: the beginning of the line that follows the last
+// one or, where there is none yet, the first line of a chain or the one behind an anchor (a new file after a rotation).
+func (v *verifier) mayBegin(tail []byte) bool {
+	var any json.RawMessage
+	switch err := json.NewDecoder(bytes.NewReader(tail)).Decode(&any); err {
+	case io.ErrUnexpectedEOF:
+	case nil: // all but the line feed
+		if _, _, err := parseLine(tail); err != nil {
+			return false
+		}
+	default:
+		return false
+	}
+	follows := func(seq uint64, hash string) bool {
+		start := fmt.Sprintf(`{"seq":%d,"prev":"%s",`, seq+1, hash)
+		n := min(len(start), len(tail))
+		return string(tail[:n]) == start[:n]
+	}
+	if v.started {
+		return follows(v.last.Seq, v.last.Hash)
+	}
+	for seq, hash := range v.anchors {
+		if follows(seq, hash) {
+			return true
+		}
+	}
+	return follows(0, hex.EncodeToString(make([]byte, hashSize)))
 }
 
 // parseLine reads one line without its line feed and checks its own hash. With an error, the Entry holds what could be read.

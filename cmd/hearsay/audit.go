@@ -40,7 +40,10 @@ func newAuditVerify() *cobra.Command {
 
 Several files are read as one log, in the order given (a rotated log: FILE.000000000123 before FILE). The head file
 beside the last one (FILE.head) is used where it exists. It lies beside the log, so who can change one can change both:
-to be certain of everything up to a point, note the printed head elsewhere and pass it with --head.`,
+to be certain of everything up to a point, note the printed head elsewhere and pass it with --head.
+
+Exit code 4: something was changed or cut, or there is no line at all to vouch for. The beginning of one more line at
+the end, as a process that was killed leaves it, is only noted.`,
 		Example: `  hearsay audit verify audit.jsonl
   hearsay audit verify --head 1042:9c1f… audit.jsonl.000000000900 audit.jsonl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,6 +139,10 @@ func printReport(w io.Writer, r audit.Report, head, asJSON bool) error {
 	}
 	if !head {
 		fmt.Fprintln(w, "note: no head file beside the log: lines cut off its end would not show")
+	}
+	if r.Lines == 0 {
+		_, err := fmt.Fprintln(w, "NOT WHOLE: 0 lines")
+		return err
 	}
 	verdict := "ok"
 	if !r.OK() {

@@ -82,6 +82,35 @@ func TestAuditVerifyCommand(t *testing.T) {
 	}
 }
 
+func TestAuditVerifyVouchesForNothingElse(t *testing.T) {
+	logged := writeLog(t)
+	data, err := os.ReadFile(logged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ content, says string }{
+		"empty":         {"", "there is no line to vouch for"},
+		"garbage":       {"garbage", "the last 7 bytes are no line"},
+		"garbage after": {string(data) + "garbage", "the last 7 bytes are no line"},
+	} {
+		for _, head := range []string{"with its head", "without"} {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if head != "without" {
+				if err := os.Link(logged+".head", path+".head"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, out, _ := hearsay(t, "audit", "verify", path)
+			if code != exitVerify || !strings.Contains(out, tt.says) || !strings.Contains(out, "\nNOT WHOLE: ") {
+				t.Errorf("%s, %s: code %d\n%s", name, head, code, out)
+			}
+		}
+	}
+}
+
 func TestAuditShowCommand(t *testing.T) {
 	path := writeLog(t)
 	code, out, stderr := hearsay(t, "audit", "show", "--session", "on", path)
