@@ -13,7 +13,7 @@ var outside = []struct {
 	{"Skills (resources that hold instructions)", model, "framed as any resource: never instructions by themselves"},
 	{"`x-mcp-header` in a tool's inputSchema", program, "cleaned and pinned with the schema; whatever is sent by it is an argument that the gate judged"},
 	{"HTTP: bodies that are no JSON, `WWW-Authenticate`, redirects, `Set-Cookie`, SSE comments, event names, ids, retry", everyone, "never relayed: the transport reads what it needs and writes its own"},
-	{"OAuth metadata: names, addresses, scopes", human, "checked, cleaned and cut; shown by `hearsay login` to the person who signs in. Scopes that a refusal names also stand, quoted, in the error of the call"},
+	{"OAuth metadata: names, addresses, scopes", human, "checked, cleaned and cut; shown by `hearsay login` to the person who signs in. The error of a call that lacks a sign-in is in words of the gateway's own; scopes that a refusal names go to the log"},
 	{"Standard error of a stdio server", modelHuman, "a capped, cleaned log; never to the model"},
 	{"Lines on standard output that are no message", modelHuman, "dropped and counted"},
 	{"Names of servers, tools and addresses as attributes of the gateway's own frames", model, "cleaned, defanged, then escaped"},

@@ -232,6 +232,8 @@ func (l *link) list(ctx context.Context, kind PinKind, meta strictjson.Value, pa
 		switch {
 		case err != nil:
 			return err
+		case m.Own:
+			return m.Failed()
 		case m.Error.Kind() != strictjson.KindAbsent: // it has none of the kind
 			return nil
 		}

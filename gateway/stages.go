@@ -79,6 +79,10 @@ func (s *session) serve(f *flight) {
 			s.fail(f, up, link, err)
 			return
 		}
+		if m.Own {
+			s.unanswered(f, up, m.Error)
+			return
+		}
 		if f.unmirrored(up, m) {
 			go s.again(f, up, link, about, params, m, answered)
 			return
@@ -193,6 +197,15 @@ func (s *session) fail(f *flight, up *upstream, link *link, err error) {
 	s.log.Warn("a call failed", "server", up.name(), "method", f.Method, "why", err)
 	s.record(audit.Event{Kind: audit.Result, Server: up.name(), Tool: f.Method, Reason: "failed", Text: err.Error()})
 	s.finish(f, strictjson.Value{}, ownError(jsonrpc.CodeInternal, "%v", err))
+}
+
+// unanswered answers a request in the words of what stands before the server. They are no text of the server's: nothing is framed, and
+// nothing of the session's authority is lost.
+func (s *session) unanswered(f *flight, up *upstream, failure strictjson.Value) {
+	why := failure.Get("message").Str()
+	s.log.Warn("a call failed", "server", up.name(), "method", f.Method, "why", why)
+	s.record(audit.Event{Kind: audit.Result, Server: up.name(), Tool: f.Method, Reason: "failed", Text: why})
+	s.finish(f, strictjson.Value{}, failure.With("message", strictjson.String("hearsay: server "+up.name()+": "+why)))
 }
 
 // refuse answers a request that is not passed on, or whose answer is not.

@@ -370,6 +370,8 @@ func (l *link) ask(ctx context.Context, method string, params strictjson.Value) 
 		return strictjson.Value{}, fmt.Errorf("server %s ended while it was asked for %s", l.up.name(), method)
 	case err != nil:
 		return strictjson.Value{}, fmt.Errorf("asking server %s for %s: %w", l.up.name(), method, err)
+	case m.Own:
+		return strictjson.Value{}, fmt.Errorf("server %s: %w", l.up.name(), m.Failed())
 	case m.Error.Kind() != strictjson.KindAbsent:
 		code, _ := jsonrpc.ErrorCode(m.Error)
 		return strictjson.Value{}, &refusedError{l.up.name(), method, code}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
+	"github.com/seed-4e9f7b04/hearsay/egress"
 	"github.com/seed-4e9f7b04/hearsay/gateway"
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -30,7 +33,7 @@ func reach(file *config.File, servers []gateway.Server, stateDir string, log *sl
 			return fmt.Errorf("servers: %s: %w", s.Server, err)
 		}
 		var transport http.RoundTripper = &http.Transport{
-			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, Proxy: nil,
+			DialContext: dial(dialer), ForceAttemptHTTP2: true, Proxy: nil,
 			TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 16, MaxResponseHeaderBytes: 64 << 10,
 		}
 		if section.OAuth != nil {
@@ -55,3 +58,18 @@ func reach(file *config.File, servers []gateway.Server, stateDir string, log *sl
 	}
 	return nil
 }
+
+// dial is the dialer's, but says in what words a caller hears that the egress rules are against it.
+func dial(d *egress.Dialer) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, addr)
+		if denied := (*egress.DeniedError)(nil); errors.As(err, &denied) {
+			err = notDialled{denied}
+		}
+		return conn, err
+	}
+}
+
+type notDialled struct{ *egress.DeniedError }
+
+func (e notDialled) Refusal() string { return e.Error() }

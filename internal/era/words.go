@@ -84,13 +84,14 @@ func result(id jsonrpc.ID, v strictjson.Value) jsonrpc.Message {
 	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Result: v}
 }
 
+// failure answers a request in words of the bridge's own, which quote nothing.
 func failure(id jsonrpc.ID, code int, text string) jsonrpc.Message {
-	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(code, text, strictjson.Value{})}
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(code, text, strictjson.Value{}), Own: true}
 }
 
 // unsupported is the modern refusal of a version.
 func unsupported(id jsonrpc.ID, asked strictjson.Value) jsonrpc.Message {
-	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(codeVersion, "the protocol version is not supported", strictjson.Object(
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Own: true, Error: jsonrpc.NewError(codeVersion, "the protocol version is not supported", strictjson.Object(
 		member("supported", strictjson.Array(str(Modern))), member("requested", asked)))}
 }
 

@@ -73,6 +73,18 @@ type Message struct {
 	// On is the open request of ours that the other side sent a request or notification for, where the transport tells: each
 	// request has a stream of its own. It is not written.
 	On ID
+
+	// Own says that Error is in words of this program: a transport answers for a side that was not reached, or that said nothing
+	// usable. It is not written, and nothing that is read has it.
+	Own bool
+}
+
+// Failed gives the error of a response that is [Message.Own]; nil for any other message.
+func (m Message) Failed() error {
+	if !m.Own {
+		return nil
+	}
+	return errors.New(m.Error.Get("message").Str())
 }
 
 // ErrInvalid says that a JSON value is no JSON-RPC message. The errors of [Decode] wrap it.

@@ -26,19 +26,28 @@ const (
 // LoginError says that a person has to sign in.
 type LoginError struct {
 	Server string
-	Why    string
+	Why    string   // in words of our own
+	Says   string   // in the other side's, cleaned and cut; "" for nothing
 	Scopes []string // what the sign-in lacks, in the server's words; nil when it is not about scopes
 }
 
+// Error is the text for the operator.
 func (e *LoginError) Error() string {
-	if len(e.Scopes) == 0 {
-		return fmt.Sprintf("%s; a person has to run: hearsay login %s", e.Why, e.Server)
+	if e.Says == "" {
+		return e.Refusal()
 	}
-	return fmt.Sprintf("%s; a person has to run: hearsay login %s --lacking", e.Why, e.Server) // no word of the server's in a command
+	return e.Why + ": " + e.Says + e.todo()
 }
 
-// Refusal is the error's text for the caller whose request was not sent on.
-func (e *LoginError) Refusal() string { return "server " + e.Server + ": " + e.Error() }
+// Refusal is the text for the caller whose request was not sent on. No word of another side's is in it: it reaches a model as ours.
+func (e *LoginError) Refusal() string { return e.Why + e.todo() }
+
+func (e *LoginError) todo() string {
+	if len(e.Scopes) == 0 {
+		return "; a person has to run: hearsay login " + e.Server
+	}
+	return "; a person has to run: hearsay login " + e.Server + " --lacking" // which shows the scopes
+}
 
 // cache is the record as the file was when it was last looked at.
 type cache struct {
@@ -97,7 +106,7 @@ func (a *Account) renew(ctx context.Context, refused string) (string, error) {
 	if rec, err := a.record(); err != nil {
 		return "", err
 	} else if rec == nil { // nothing to wait for
-		return "", a.login("nobody is signed in", nil)
+		return "", a.login("nobody is signed in")
 	}
 	slot, err := a.store.open(ctx)
 	if err != nil {
@@ -109,24 +118,24 @@ func (a *Account) renew(ctx context.Context, refused string) (string, error) {
 	case err != nil:
 		return "", err
 	case rec == nil:
-		return "", a.login("nobody is signed in", nil)
+		return "", a.login("nobody is signed in")
 	case rec.fresh(refused, a.now()):
 		return rec.Access, nil
 	case rec.Ended != "":
-		return "", a.login("the sign-in has ended: "+rec.Ended, nil)
+		return "", a.ended(rec)
 	case rec.Refresh == "" && refused != "":
-		return "", a.login("the server no longer takes the token, and it cannot be renewed", nil)
+		return "", a.login("the server no longer takes the token, and it cannot be renewed")
 	case rec.Refresh == "":
-		return "", a.login("the sign-in has expired and cannot be renewed", nil)
+		return "", a.login("the sign-in has expired and cannot be renewed")
 	case refused != "" && a.justForced(refused):
-		return "", a.login("the server refuses a token that was renewed just now", nil)
+		return "", a.login("the server refuses a token that was renewed just now")
 	}
 	g, err := a.exchange(ctx, rec)
 	var refusal *Error
 	switch {
 	case errors.As(err, &refusal) && refusal.final(rec.Client):
 		rec.end(refusal)
-		return "", errors.Join(slot.save(rec), a.login("the sign-in has ended: "+rec.Ended, nil))
+		return "", errors.Join(slot.save(rec), a.ended(rec))
 	case err != nil && rec.usable(refused, a.now()):
 		return rec.Access, nil // it still counts; the next call tries again
 	case err != nil:
@@ -159,8 +168,10 @@ func (a *Account) justForced(token string) bool {
 	return token == a.cache.forced && a.now().Sub(a.cache.at) < forcedGap
 }
 
-func (a *Account) login(why string, scopes []string) *LoginError {
-	return &LoginError{Server: a.opt.Server, Why: why, Scopes: scopes}
+func (a *Account) login(why string) *LoginError { return &LoginError{Server: a.opt.Server, Why: why} }
+
+func (a *Account) ended(rec *record) *LoginError {
+	return &LoginError{Server: a.opt.Server, Why: "the sign-in has ended", Says: rec.Ended}
 }
 
 // Transport adds the account's token to requests to the server's own origin, over base, and refuses requests to any other. It follows
@@ -224,7 +235,7 @@ func (b *bearer) send(req *http.Request) (*http.Response, error) {
 			refused = token
 		case resp.StatusCode == http.StatusUnauthorized:
 			drop(resp)
-			return nil, b.account.login("the server refuses a token that was renewed just now", nil)
+			return nil, b.account.login("the server refuses a token that was renewed just now")
 		case resp.StatusCode == http.StatusForbidden && challenge.Params["error"] == "insufficient_scope":
 			drop(resp)
 			return nil, b.account.lacking(req.Context(), token, strings.Fields(challenge.Params["scope"]))
@@ -245,9 +256,10 @@ func drop(resp *http.Response) {
 func (a *Account) lacking(ctx context.Context, token string, scopes []string) error {
 	holds := func(scope string) bool { return strings.Contains(scope, token) }
 	if len(scopes) == 0 || len(scopes) > maxLacking || checkScopes(scopes) != nil || slices.ContainsFunc(scopes, holds) {
-		return a.login("the server wants scopes that the sign-in lacks, and does not say in a usable way which", nil)
+		return a.login("the server wants scopes that the sign-in lacks, and does not say in a usable way which")
 	}
-	login := a.login("the server wants scopes that the sign-in lacks, in its words "+visible(strconv.Quote(strings.Join(scopes, " "))), scopes)
+	login := a.login("the server wants scopes that the sign-in lacks")
+	login.Says, login.Scopes = visible(strconv.Quote(strings.Join(scopes, " "))), scopes
 	rec, err := a.current()
 	if err != nil || rec == nil || slices.Equal(rec.Lacking, scopes) {
 		return login

@@ -250,6 +250,9 @@ func TestTheServerWantsMoreScopes(t *testing.T) {
 	if !isLogin(err) || !strings.Contains(err.Error(), `"read write;$(id)"`) || !strings.HasSuffix(err.Error(), "hearsay login crm --lacking") {
 		t.Errorf("%v", err)
 	}
+	if login := (*LoginError)(nil); errors.As(err, &login) && strings.Contains(login.Refusal(), "read") {
+		t.Errorf("a word of the server's in what its caller is told as ours: %s", login.Refusal())
+	}
 	if len(told) != 1 || len(r.asked) != 1 {
 		t.Errorf("told %v; %d token requests: no step-up without a person", told, len(r.asked))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,7 +35,7 @@ type ClientOptions struct {
 	// URL of the server's MCP endpoint, http or https.
 	URL string
 	// Transport carries the requests; it dials, and it adds credentials. nil means http.DefaultTransport. An error of it that has a
-	// method Refusal() string is told in those words.
+	// method Refusal() string is told in those words, which quote nothing of the server's.
 	Transport http.RoundTripper
 	// Header is set on each request. It is the operator's; nothing of a client of ours is ever in it.
 	Header http.Header
@@ -332,8 +333,8 @@ func (c *Client) request(ctx context.Context, m jsonrpc.Message, headers *time.T
 	if c.usesSSE() {
 		if err := c.openSSE(); err != nil {
 			text := "the server's event stream could not be opened"
-			if refusal := (interface{ Refusal() string })(nil); errors.As(err, &refusal) {
-				text = refusal.Refusal()
+			if ours := (refusal)(nil); errors.As(err, &ours) {
+				text = ours.Refusal()
 			}
 			c.fail(m.ID, text)
 			return
@@ -351,7 +352,7 @@ func (c *Client) request(ctx context.Context, m jsonrpc.Message, headers *time.T
 	resp, err := c.post(ctx, m)
 	headers.Stop()
 	if err != nil {
-		c.fail(m.ID, reasonOf(ctx, err))
+		c.unreached(ctx, m.ID, err)
 		return
 	}
 	defer resp.Body.Close()
@@ -373,22 +374,31 @@ func (c *Client) request(ctx context.Context, m jsonrpc.Message, headers *time.T
 	}
 }
 
-func reasonOf(ctx context.Context, err error) string {
+type refusal interface{ Refusal() string }
+
+// unreached answers a request that got no answer. An error may quote what came instead of one, a status line or a certificate: that is
+// passed on as the server's words, and only what the operating system says counts as ours.
+func (c *Client) unreached(ctx context.Context, id jsonrpc.ID, err error) {
+	var ours refusal
+	var system *net.OpError
+	var uerr *url.Error
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, context.DeadlineExceeded):
-		return "the server did not answer in time"
+		c.fail(id, "the server did not answer in time")
 	case cause != nil:
-		return "the request was cancelled"
+		c.fail(id, "the request was cancelled")
+	case errors.As(err, &ours):
+		c.fail(id, ours.Refusal())
+	case errors.As(err, &system):
+		c.fail(id, "the server could not be reached: "+system.Error())
+	default:
+		if errors.As(err, &uerr) {
+			err = uerr.Err // without the URL, which may carry a secret of the operator's
+		}
+		m := failed(id, "the server could not be reached: "+err.Error())
+		m.Own = false
+		c.deliver(m)
 	}
-	var refusal interface{ Refusal() string }
-	if errors.As(err, &refusal) {
-		return refusal.Refusal()
-	}
-	var uerr *url.Error
-	if errors.As(err, &uerr) {
-		err = uerr.Err // without the URL, which may carry a secret of the operator's
-	}
-	return "the server could not be reached: " + err.Error()
 }
 
 func (c *Client) hasSession() bool {
@@ -470,9 +480,11 @@ func (c *Client) bad(id jsonrpc.ID, err error) {
 	c.put(incoming{err: &jsonrpc.BadMessage{Err: err, IDs: []jsonrpc.ID{id}}})
 }
 
-// fail answers the request with an error in our words.
-func (c *Client) fail(id jsonrpc.ID, text string) {
-	c.deliver(jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(jsonrpc.CodeInternal, text, strictjson.Value{})})
+// fail answers the request with an error in our words, which quote nothing that came from the server.
+func (c *Client) fail(id jsonrpc.ID, text string) { c.deliver(failed(id, text)) }
+
+func failed(id jsonrpc.ID, text string) jsonrpc.Message {
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(jsonrpc.CodeInternal, text, strictjson.Value{}), Own: true}
 }
 
 func (c *Client) deliver(m jsonrpc.Message) { c.put(incoming{m: m}) }

@@ -33,7 +33,7 @@ func (c *Client) fallBack(ctx context.Context, m jsonrpc.Message, refusal *http.
 	}
 	resp, err := c.post(ctx, m)
 	if err != nil {
-		c.fail(m.ID, reasonOf(ctx, err))
+		c.unreached(ctx, m.ID, err)
 		return true
 	}
 	defer resp.Body.Close()
