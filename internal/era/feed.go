@@ -30,6 +30,7 @@ type stream struct {
 	uri    string       // of the resource; "" for the lists
 	waits  []jsonrpc.ID // requests of the client that are answered when it is acknowledged
 	agreed bool
+	taken  func() // once: calls wait for this; nil = none do
 	since  time.Time
 	fails  int
 	timer  *time.Timer // until it is opened again
@@ -95,7 +96,16 @@ func (t *toModern) followLists() {
 func (t *toModern) follow(s *stream) {
 	s.id, s.since, s.agreed = jsonrpc.RandomID(), time.Now(), false
 	t.open[s.id.Key()] = s
+	s.taken = t.line.expect()
 	t.b.toServer(request(s.id, "subscriptions/listen", strictjson.Object(member("notifications", s.filter), member("_meta", t.meta))))
+}
+
+// settled lets the calls go that waited for a subscription.
+func (s *stream) settled() {
+	if s.taken != nil {
+		s.taken()
+		s.taken = nil
+	}
 }
 
 // forget gives a subscription up, and answers who waits for it.
@@ -114,6 +124,7 @@ func (t *toModern) gone(s *stream, why string) {
 		t.b.toClient(failure(id, jsonrpc.CodeInvalidParams, why))
 	}
 	s.waits = nil
+	s.settled()
 }
 
 // news takes a notification of a newer server.
@@ -164,6 +175,7 @@ func (t *toModern) news(m jsonrpc.Message) {
 // acknowledged notes what the server says it will tell.
 func (t *toModern) acknowledged(s *stream, uris strictjson.Value) {
 	if s.agreed = s.uri == ""; s.agreed {
+		s.settled()
 		return
 	}
 	for _, uri := range uris.Elems() {
@@ -177,6 +189,7 @@ func (t *toModern) acknowledged(s *stream, uris strictjson.Value) {
 		t.b.toClient(result(id, strictjson.Object()))
 	}
 	s.waits = nil
+	s.settled()
 }
 
 // ended takes the end of a subscription. false: the answer is to something else.
@@ -195,6 +208,7 @@ func (t *toModern) ended(m jsonrpc.Message) bool {
 		return true
 	}
 	s.agreed = false
+	s.settled()
 	s.timer = time.AfterFunc(reopenMin<<(s.fails-1), func() {
 		t.b.mu.Lock()
 		defer t.b.mu.Unlock()

@@ -10,10 +10,11 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
-// open takes a call that may need input. Questions that the server asked outside any call come first: a server that learns the
-// roots when it starts should know them before it works.
-func (t *toLegacy) open(m jsonrpc.Message) {
-	c := t.newCall(m)
+// adopt gives a call that may need input the questions that the server asked outside any call.
+func (t *toLegacy) adopt(c *call) {
+	if !asks(c.method) || c.rounds >= maxRounds {
+		return
+	}
 	var kept []*wanted
 	for _, w := range t.orphans {
 		if takes(c.caps, w.method, w.params) {
@@ -24,11 +25,6 @@ func (t *toLegacy) open(m jsonrpc.Message) {
 		}
 	}
 	t.orphans = kept
-	if len(c.waiting) > 0 {
-		t.suspend(c)
-		return
-	}
-	t.send(c)
 }
 
 // want takes a question of the server.

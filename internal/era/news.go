@@ -1,6 +1,9 @@
 package era
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -61,7 +64,7 @@ type listen struct {
 	id     jsonrpc.ID
 	filter strictjson.Value // what of it the server can do
 	uris   map[string]bool  // resources: true once the server agreed
-	owed   int              // answers to resources/subscribe
+	taken  func()           // calls that came after it wait for this
 	acked  bool
 }
 
@@ -87,42 +90,68 @@ func (t *toLegacy) listen(m jsonrpc.Message) {
 		}
 	}
 	t.listens[m.ID.Key()] = l
+	l.taken = t.line.expect()
 	if can.Get("resources").Get("subscribe").Bool() {
 		for _, uri := range asked.Get("resourceSubscriptions").Elems() {
-			if _, twice := l.uris[uri.Str()]; !twice && uri.Kind() == strictjson.KindString {
-				t.subscribe(l, uri)
+			if uri.Kind() == strictjson.KindString {
+				l.uris[uri.Str()] = false
 			}
 		}
+	}
+	for _, uri := range slices.Sorted(maps.Keys(l.uris)) {
+		t.follow(uri)
 	}
 	t.acknowledge(l)
 }
 
-func (t *toLegacy) subscribe(l *listen, uri strictjson.Value) {
-	name := uri.Str()
-	l.uris[name] = t.holds(name, l)
-	if l.uris[name] {
-		return
-	}
-	l.owed++
-	t.ask("resources/subscribe", strictjson.Object(member("uri", uri)), func(m jsonrpc.Message) {
-		l.owed--
-		if absent(m.Error) {
-			l.uris[name] = true
-		} else {
-			delete(l.uris, name)
-		}
-		t.acknowledge(l)
-	})
+// followed is a resource of subscriptions. The server is told one thing of it at a time: it may take up the next beside it, and end with
+// the first.
+type followed struct {
+	at   bool // the server tells of it
+	busy bool // … or is asked to begin or to end
 }
 
-// holds says whether another subscription has the resource.
-func (t *toLegacy) holds(uri string, but *listen) bool {
+// follow has the server tell of a resource as long as a subscription wants it.
+func (t *toLegacy) follow(uri string) {
+	f := t.followed[uri]
+	if f == nil {
+		f = &followed{}
+		t.followed[uri] = f
+	}
+	wanted := false
 	for _, l := range t.listens {
-		if l != but && l.uris[uri] {
-			return true
+		_, its := l.uris[uri]
+		wanted = wanted || its
+		if its && f.at && !f.busy {
+			l.uris[uri] = true
 		}
 	}
-	return false
+	params := strictjson.Object(member("uri", str(uri)))
+	switch {
+	case f.busy:
+	case wanted && !f.at:
+		f.busy = true
+		t.ask("resources/subscribe", params, func(m jsonrpc.Message) {
+			f.busy, f.at = false, absent(m.Error)
+			for _, l := range t.listens {
+				if !f.at {
+					delete(l.uris, uri)
+				}
+			}
+			t.follow(uri)
+			for _, l := range t.listens {
+				t.acknowledge(l)
+			}
+		})
+	case !wanted && f.at:
+		f.busy = true
+		t.ask("resources/unsubscribe", params, func(jsonrpc.Message) {
+			f.busy, f.at = false, false
+			t.follow(uri)
+		})
+	case !wanted:
+		delete(t.followed, uri)
+	}
 }
 
 // subscribed counts the resources in all subscriptions.
@@ -135,7 +164,7 @@ func (t *toLegacy) subscribed() (n int) {
 
 // acknowledge tells the client what it will hear of, once the server has said so.
 func (t *toLegacy) acknowledge(l *listen) {
-	if l.owed > 0 || l.acked || t.listens[l.id.Key()] != l {
+	if l.acked || slices.Contains(slices.Collect(maps.Values(l.uris)), false) {
 		return
 	}
 	l.acked = true
@@ -144,15 +173,17 @@ func (t *toLegacy) acknowledge(l *listen) {
 		agreed = agreed.With("resourceSubscriptions", names(l.uris))
 	}
 	l.tell(t.b, notification("notifications/subscriptions/acknowledged", strictjson.Object(member("notifications", agreed))))
+	l.taken()
 }
 
 // unlisten ends a subscription that the client gave up.
 func (t *toLegacy) unlisten(l *listen) {
 	delete(t.listens, l.id.Key())
 	for uri := range l.uris {
-		if !t.holds(uri, l) {
-			t.ask("resources/unsubscribe", strictjson.Object(member("uri", str(uri))), func(jsonrpc.Message) {})
-		}
+		t.follow(uri)
+	}
+	if !l.acked {
+		l.taken()
 	}
 }
 

@@ -35,8 +35,10 @@ type toLegacy struct {
 	orphans   []*wanted          // questions that belong to no call: the next one takes them along
 	wanted    map[string]*wanted // every open question, by the server's id
 	own       map[string]func(jsonrpc.Message)
-	listens   map[string]*listen // by the client's id
+	listens   map[string]*listen   // by the client's id
+	followed  map[string]*followed // by their URI
 	heldBytes int
+	line      line
 }
 
 // call is a request of the client.
@@ -44,7 +46,8 @@ type call struct {
 	id     jsonrpc.ID // what the client waits under; zero while it has been asked for input
 	server jsonrpc.ID // its id at the server
 	sent   bool
-	number int // of the bridge's calls
+	told   bool // the server was told its level
+	number int  // of the bridge's calls
 	method string
 	params strictjson.Value
 	caps   strictjson.Value
@@ -76,7 +79,7 @@ func newToLegacy(b *Bridge, hello strictjson.Value) *toLegacy {
 	return &toLegacy{
 		b: b, hello: hello, caps: withoutTasks(b.hello.Get("_meta").Get(metaCapabilities)), level: -1,
 		calls: map[string]*call{}, byClient: map[string]*call{}, suspended: map[string]*call{}, wanted: map[string]*wanted{},
-		own: map[string]func(jsonrpc.Message){}, listens: map[string]*listen{},
+		own: map[string]func(jsonrpc.Message){}, listens: map[string]*listen{}, followed: map[string]*followed{}, line: line{mu: &b.mu},
 	}
 }
 
@@ -95,6 +98,7 @@ func (t *toLegacy) clientID(id jsonrpc.ID) jsonrpc.ID {
 }
 
 func (t *toLegacy) end() {
+	t.line.stop()
 	for _, c := range t.suspended {
 		c.timer.Stop()
 	}
@@ -125,9 +129,7 @@ func (t *toLegacy) fromClient(m jsonrpc.Message) {
 		t.listen(m)
 	case asks(m.Method) && !absent(m.Params.Get("requestState")):
 		t.resume(m)
-	case asks(m.Method):
-		t.open(m)
-	case translated(m.Method):
+	case asks(m.Method), translated(m.Method):
 		t.send(t.newCall(m))
 	default:
 		t.b.toClient(failure(m.ID, jsonrpc.CodeMethodNotFound, m.Method+" is not translated: the server speaks MCP "+t.hello.Get("protocolVersion").Str()+", its client "+Modern))
@@ -150,6 +152,8 @@ func (t *toLegacy) revert(m jsonrpc.Message) {
 	for _, l := range t.listens {
 		t.unlisten(l)
 	}
+	t.line.giveUp()
+	t.line.move()
 	t.b.toClient(result(m.ID, t.hello))
 	t.b.tr = &reverted{b: t.b, ids: t}
 }
@@ -189,9 +193,25 @@ func (c *call) wants(meta, otherwise strictjson.Value) {
 	}
 }
 
-// send sends a call to the server.
+// send sends a call to the server once it is its turn.
 func (t *toLegacy) send(c *call) {
-	t.loud(c)
+	c.sent, c.told = false, false
+	t.line.put(waiting{c, c.params.Size(), func() bool { return t.goes(c) }})
+}
+
+// goes sends a call whose turn it is. Questions that the server asked outside any call come first: a server that learns the roots when
+// it starts should know them before it works.
+func (t *toLegacy) goes(c *call) bool {
+	if !c.told {
+		c.told = true
+		if t.loud(c) {
+			return false
+		}
+	}
+	if t.adopt(c); len(c.waiting) > 0 {
+		t.suspend(c)
+		return true
+	}
 	c.sent = true
 	t.calls[c.server.Key()] = c
 	params := withoutMeta(c.params).Without("inputResponses", "requestState", "task")
@@ -199,12 +219,13 @@ func (t *toLegacy) send(c *call) {
 		params = params.With("_meta", meta.With("progressToken", c.server.Value()))
 	}
 	t.b.toServer(request(c.server, c.method, params))
+	return true
 }
 
-// loud has the server log what a call wants to hear of: it knows one level, for all calls together.
-func (t *toLegacy) loud(c *call) {
+// loud has the server log what a call wants to hear of: it knows one level, for all calls together. false: it knows that already.
+func (t *toLegacy) loud(c *call) bool {
 	if c.level < 0 || absent(t.hello.Get("capabilities").Get("logging")) {
-		return
+		return false
 	}
 	want := c.level
 	for _, other := range t.byClient {
@@ -213,10 +234,12 @@ func (t *toLegacy) loud(c *call) {
 		}
 	}
 	if want == t.level {
-		return
+		return false
 	}
 	t.level = want
-	t.ask("logging/setLevel", strictjson.Object(member("level", str(levels[want]))), func(jsonrpc.Message) {})
+	set := t.line.expect()
+	t.ask("logging/setLevel", strictjson.Object(member("level", str(levels[want]))), func(jsonrpc.Message) { set() })
+	return true
 }
 
 // ask asks the server something for the bridge itself.
@@ -252,6 +275,7 @@ func (t *toLegacy) drop(c *call) {
 	delete(t.byClient, c.id.Key())
 	delete(t.calls, c.server.Key())
 	delete(t.suspended, c.state)
+	t.line.drop(c)
 	if c.timer != nil {
 		c.timer.Stop()
 	}

@@ -265,13 +265,9 @@ func TestProgressAndLogsFindTheirRequest(t *testing.T) {
 			return strings.Replace(text, `"_meta":{`, `"_meta":{"progressToken":"`+id+`","io.modelcontextprotocol/logLevel":"info",`, 1)
 		}
 		r.client(withToken(callA, "a"))
-		sent := r.atServer()
-		if len(sent) != 2 {
-			t.Fatal(written(sent))
-		}
-		same(t, sent[0], `{"id":ID,"method":"logging/setLevel","params":{"level":"info"}}`)
-		r.server(`{"id":` + id(sent[0]) + `,"result":{}}`)
-		same(t, sent[1], `{"id":"a","method":"tools/call","params":{"name":"t","arguments":{"x":1},"_meta":{"progressToken":"a"}}}`)
+		set := one(t, r.atServer(), `{"id":ID,"method":"logging/setLevel","params":{"level":"info"}}`)
+		r.server(`{"id":` + id(set) + `,"result":{}}`)
+		one(t, r.atServer(), `{"id":"a","method":"tools/call","params":{"name":"t","arguments":{"x":1},"_meta":{"progressToken":"a"}}}`)
 		r.client(`{"id":"z","method":"tools/call","params":{"name":"quiet",` + meta + `}}`)
 		r.atServer()
 

@@ -28,6 +28,7 @@ type toModern struct {
 	byClient map[string]*round // by the client's
 	asked    map[string]*round // that wait for an answer of the client, by the id of the question
 	feed
+	line line
 }
 
 // round is a request of the client, which may be sent more than once.
@@ -57,7 +58,7 @@ func newToModern(b *Bridge, found strictjson.Value) *toModern {
 		version = legacy[0]
 	}
 	t := &toModern{b: b, found: found, meta: modernMeta(b.hello), version: version,
-		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}}
+		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}, line: line{mu: &b.mu}}
 	t.feed.open, t.feed.uris = map[string]*stream{}, map[string]*stream{}
 	return t
 }
@@ -87,6 +88,7 @@ func (t *toModern) end() {
 		r.stop()
 	}
 	t.feed.stop()
+	t.line.stop()
 }
 
 func (r *round) stop() {
@@ -107,8 +109,11 @@ func (t *toModern) fromClient(m jsonrpc.Message) {
 		case "notifications/cancelled":
 			id, _ := jsonrpc.NewID(m.Params.Get("requestId"))
 			if r := t.byClient[id.Key()]; r != nil {
+				sent := t.calls[r.server.Key()] == r
 				t.drop(r)
-				t.b.toServer(notification(m.Method, m.Params.With("requestId", r.server.Value())))
+				if sent {
+					t.b.toServer(notification(m.Method, m.Params.With("requestId", r.server.Value())))
+				}
 			}
 		}
 		return
@@ -162,11 +167,15 @@ func (t *toModern) modern(params strictjson.Value) strictjson.Value {
 	return params.Without("task").With("_meta", meta)
 }
 
+// send sends a call once it is its turn.
 func (t *toModern) send(r *round, id jsonrpc.ID, params strictjson.Value) {
 	delete(t.calls, r.server.Key())
-	r.server = id
-	t.calls[id.Key()] = r
-	t.b.toServer(jsonrpc.Message{Kind: jsonrpc.Request, ID: id, Method: r.method, Params: params, Extra: r.extra})
+	t.line.put(waiting{r, params.Size(), func() bool {
+		r.server = id
+		t.calls[id.Key()] = r
+		t.b.toServer(jsonrpc.Message{Kind: jsonrpc.Request, ID: id, Method: r.method, Params: params, Extra: r.extra})
+		return true
+	}})
 }
 
 // greeting is the answer to initialize.
@@ -190,6 +199,7 @@ func (t *toModern) drop(r *round) {
 	r.stop()
 	delete(t.byClient, r.id.Key())
 	delete(t.calls, r.server.Key())
+	t.line.drop(r)
 	for key, q := range r.questions {
 		delete(t.asked, key)
 		t.b.toClient(cancelled(q.id, "the call that needed this has ended"))
