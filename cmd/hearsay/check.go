@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -98,9 +97,7 @@ func loadRules(path, lock string) (*config.File, config.GateInput, error) {
 	}
 	var pins *gateway.Lock
 	if lock != "" {
-		if pins, err = config.ReadLock(lock); errors.Is(err, fs.ErrNotExist) {
-			return nil, config.GateInput{}, fmt.Errorf("%w; hearsay pin writes it", err)
-		} else if err != nil {
+		if pins, err = config.ReadLock(lock); err != nil {
 			return nil, config.GateInput{}, err
 		}
 	}

@@ -93,7 +93,7 @@ func TestCheckHoldsRulesAgainstPins(t *testing.T) {
 			t.Errorf("%d, lacks %q:\n%s", code, want, out)
 		}
 	}
-	if code, _, errs := command(t, "", "check", "-c", path, "--lock", lock+"x"); code != 1 || !strings.Contains(errs, "reading the lock file") || !strings.Contains(errs, "hearsay pin writes it") {
+	if code, _, errs := command(t, "", "check", "-c", path, "--lock", lock+"x"); code != 1 || !strings.Contains(errs, "reading the lock file") || !strings.Contains(errs, "hearsay pin writes") {
 		t.Errorf("%d %s", code, errs)
 	}
 	if code, _, errs := command(t, "", "check", "-c", path, "--lock", write(t, "bad.lock", "{}")); code != 1 || !strings.Contains(errs, "lock file") {

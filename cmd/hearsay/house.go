@@ -55,11 +55,11 @@ func openHouse(ctx context.Context, file *config.File, profile string, log *slog
 	}
 	pins, err := file.GatewayPins()
 	if err != nil {
-		return nil, withCode(exitRefused, err)
+		return nil, err
 	}
 	var budget gate.Budget
 	if h.policy, budget, err = compile(file, profile, pins.Lock, stateDir, log); err != nil {
-		return nil, withCode(exitRefused, err)
+		return nil, err
 	}
 	if err := reach(file, servers, stateDir, log); err != nil {
 		return nil, err

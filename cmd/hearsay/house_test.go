@@ -285,6 +285,33 @@ func TestServeTellsWhereTheSharedTokenIs(t *testing.T) {
 	}
 }
 
+// What a file says that keeps a command from starting is a failure, code 1, for each command that needs it: it is no decision of the
+// policy's, which is code 3.
+func TestWhatAFileSaysCanFail(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	const servers = "servers: {files: {command: [files]}}\n"
+	for name, text := range map[string]string{
+		"no lock file":   "pins: {lock: absent.lock}\n",
+		"a broken lock":  "pins: {lock: ./broken.lock}\n",
+		"a rule's test":  "rules: [{name: r, deny: \"files.x\", because: b, tests: [{tool: files.x, expect: allow}]}]\n",
+		"a useless rule": "permissions: {allow: [\"filez.x\"]}\n",
+	} {
+		file := write(t, "hearsay.yaml", servers+text)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), "broken.lock"), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"check"}, {"mcp"}, {"serve", "--listen", "127.0.0.1:0"}, {"explain", "files.x"}} {
+			if code, _, errs := command(t, "", append(args, "-c", file)...); code != exitFailed || errs == "" {
+				t.Errorf("%s, %s: %d %s", name, args, code, errs)
+			}
+		}
+	}
+	lock := filepath.Join(t.TempDir(), "absent.lock")
+	if code, _, errs := command(t, "", "mcp", "--lock", lock, "--", "files"); code != exitFailed || !strings.Contains(errs, "hearsay pin writes") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
 // A file that is not there or not right is a failure, code 1, whichever command reads it; a wrong use is code 2.
 func TestAFileThatDoesNotLoadFails(t *testing.T) {
 	for _, file := range []string{filepath.Join(t.TempDir(), "absent.yaml"), write(t, "wrong.yaml", "screens: {secretz: refuse}\n")} {

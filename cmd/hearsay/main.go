@@ -14,7 +14,7 @@ import (
 // Exit codes. A wrapped command's own code passes through.
 const (
 	exitDone    = 0
-	exitFailed  = 1
+	exitFailed  = 1 // also: a file, lock or rule that keeps a command from starting
 	exitUsage   = 2
 	exitRefused = 3   // refused by policy
 	exitVerify  = 4   // verification failed

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -124,7 +123,7 @@ Standard error tells what was dropped, and what the server writes to its own.`,
 			if lock != "" {
 				var err error
 				if pins.Lock, err = config.ReadLock(lock); err != nil {
-					return withCode(exitRefused, fmt.Errorf("%w (hearsay pin writes it)", err))
+					return err
 				}
 			}
 			level := slog.LevelInfo

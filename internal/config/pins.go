@@ -29,6 +29,9 @@ const MaxLock = 64 << 20
 // ReadLock reads a lock file. The error of one that is missing is [fs.ErrNotExist].
 func ReadLock(path string) (*gateway.Lock, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the lock file, which hearsay pin writes: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the lock file: %w", err)
 	}
@@ -80,10 +83,7 @@ func (f *File) GatewayPins() (gateway.Pins, error) {
 	if path == "" {
 		return p, nil
 	}
-	lock, err := ReadLock(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, fmt.Errorf("pins: there is no %s yet; hearsay pin writes it", path)
-	}
-	p.Lock = lock
+	var err error
+	p.Lock, err = ReadLock(path)
 	return p, err
 }

@@ -21,7 +21,7 @@ func TestPins(t *testing.T) {
 	if p, err := file("mode: grounded").GatewayPins(); err != nil || p.Lock != nil || p.AllowNew || p.AllowDrift {
 		t.Errorf("no section: %+v, %v", p, err)
 	}
-	if _, err := file("pins: {lock: hearsay.lock}").GatewayPins(); err == nil || !strings.Contains(err.Error(), "hearsay pin writes it") {
+	if _, err := file("pins: {lock: hearsay.lock}").GatewayPins(); err == nil || !strings.Contains(err.Error(), "hearsay pin writes") {
 		t.Errorf("a missing file: %v", err)
 	}
 	if err := os.WriteFile(lock, []byte(`{"hearsay.lock":1,"servers":{"a":{"launch":["x"]}}}`), 0o600); err != nil {
