@@ -95,12 +95,8 @@ func Parse(data []byte) (*File, error) {
 	if file.Audit != nil && file.Audit.File == "" {
 		return nil, errors.New("audit: it names no file, so nothing would be recorded")
 	}
-	if file.Audit != nil {
-		path, err := configPath(file.Audit.File)
-		if err != nil {
-			return nil, fmt.Errorf("audit: file: %w", err)
-		}
-		file.Audit.File = path
+	if err := file.resolve(); err != nil {
+		return nil, err
 	}
 	return &file, nil
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +50,7 @@ func (s *Sandbox) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(s))
 }
 
-// Spec turns the section into a Spec without a command. A nil section is the default.
+// Spec turns the section of a file that was parsed into a Spec without a command. A nil section is the default.
 func (s *Sandbox) Spec() (sandbox.Spec, error) {
 	var spec sandbox.Spec
 	if s == nil {
@@ -68,27 +68,16 @@ func (s *Sandbox) Spec() (sandbox.Spec, error) {
 			return fail("preset", err)
 		}
 	}
-	if spec.Project, err = configPath(s.Project); err != nil {
-		return fail("project", err)
-	}
-	if spec.State, err = configPath(s.State); err != nil {
-		return fail("state", err)
-	}
+	spec.Project, spec.State = s.Project, s.State
 	for _, l := range []struct {
 		name string
 		from []string
 		to   *[]string
 	}{{"read", s.Read, &spec.Read}, {"write", s.Write, &spec.Write}, {"hide", s.Hide, &spec.Hide}} {
-		for _, p := range l.from {
-			path, err := configPath(p)
-			if err == nil && path == "" {
-				err = errors.New("an empty path")
-			}
-			if err != nil {
-				return fail(l.name, err)
-			}
-			*l.to = append(*l.to, path)
+		if slices.Contains(l.from, "") {
+			return fail(l.name, errors.New("an empty path"))
 		}
+		*l.to = slices.Clone(l.from)
 	}
 	for _, name := range s.PassEnv {
 		if value, ok := os.LookupEnv(name); ok {
@@ -113,21 +102,6 @@ func (s *Sandbox) Spec() (sandbox.Spec, error) {
 		spec.Weaker = append(spec.Weaker, w)
 	}
 	return spec, nil
-}
-
-// configPath reads a path of a file: absolute, or below the home. A relative one would mean another place with every start.
-func configPath(p string) (string, error) {
-	if rest, ok := strings.CutPrefix(p, "~"); ok && (rest == "" || rest[0] == '/') {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		return filepath.Join(home, rest), nil
-	}
-	if p != "" && !filepath.IsAbs(p) {
-		return "", fmt.Errorf("%q is relative: write an absolute path, or one that begins with ~/", p)
-	}
-	return p, nil
 }
 
 // ParseSize reads a number of bytes such as 1048576, 512MiB or 2GiB; "" is 0.

@@ -140,10 +140,8 @@ func (s *Server) gateway(name string) (gateway.Server, error) {
 		}
 		g.Env = append(g.Env, key+"="+s.Env[key])
 	}
+	g.Dir = s.Dir
 	var err error
-	if g.Dir, err = configPath(s.Dir); err != nil {
-		return g, fmt.Errorf("dir: %w", err)
-	}
 	if s.Timeout != "" {
 		if g.CallTimeout, err = time.ParseDuration(s.Timeout); err != nil || g.CallTimeout <= 0 {
 			return g, fmt.Errorf("timeout: %q is not a duration such as 90s or 10m", s.Timeout)
