@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 // Bounds of what is kept. The state itself is bounded by the gate.
@@ -92,6 +93,7 @@ func openStateWithin(dir string, key StateKey, wait time.Duration) (*StateFile, 
 	if f.lock, err = lockState(f.path, wait); err != nil {
 		return nil, fmt.Errorf("opening the session's state: %w", err)
 	}
+	atomicfile.Sweep(f.path)
 	if err := f.read(); err != nil {
 		f.lock.Close()
 		return nil, fmt.Errorf("opening the session's state: %w", err)
@@ -161,7 +163,7 @@ func (f *StateFile) Save(s gate.State, b gate.Budget) error {
 			return fmt.Errorf("sharing what was read: %w", err)
 		}
 	}
-	if err := writeDurably(f.path, data); err != nil {
+	if err := atomicfile.Write(f.path, data, 0o600); err != nil {
 		return fmt.Errorf("keeping the session's state: %w", err)
 	}
 	f.kept = data
@@ -179,34 +181,6 @@ func (f *StateFile) Heard() ([]gate.Observation, error) {
 
 // Close lets go of the state. The file stays for the next process.
 func (f *StateFile) Close() error { return f.lock.Close() }
-
-// writeDurably replaces a file: a crash leaves the old content or the new.
-func writeDurably(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
-}
 
 func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)

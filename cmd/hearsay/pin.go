@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/gateway"
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
 )
 
@@ -195,8 +195,9 @@ func pin(cmd *cobra.Command, servers []gateway.Server, opt pinOptions) error {
 		}
 		return nil
 	}
-	if err := writeLock(opt.path, approved.Encode()); err != nil {
-		return err
+	// In one step: a gateway that starts meanwhile reads the old file or the new one.
+	if err := atomicfile.Write(opt.path, approved.Encode(), 0o644); err != nil {
+		return fmt.Errorf("writing the lock file: %w", err)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "hearsay: %s now approves %s of %s; review it and keep it under version control\n", opt.path, summary(drifts), counted(len(servers), "server"))
 	return nil
@@ -221,24 +222,6 @@ func summary(drifts []gateway.Drift) string {
 		noun = " definition"
 	}
 	return strings.Join(parts, ", ") + noun
-}
-
-// writeLock replaces the file in one step: a gateway that starts meanwhile reads the old one or the new one.
-func writeLock(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".hearsay.lock-*")
-	if err != nil {
-		return fmt.Errorf("writing the lock file: %w", err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("writing the lock file: %w", err)
-	}
-	return nil
 }
 
 func printDrifts(out io.Writer, drifts []gateway.Drift) {

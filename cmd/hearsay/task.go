@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-4e9f7b04/hearsay/gate"
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
 )
 
@@ -54,7 +55,7 @@ named counts as well. Without arguments the list is printed.`,
 			if _, err := none.ForTask(args...); err != nil {
 				return usageError("%w", err)
 			}
-			if err := os.WriteFile(path, []byte(strings.Join(args, "\n")+"\n"), 0o600); err != nil {
+			if err := atomicfile.Write(path, []byte(strings.Join(args, "\n")+"\n"), 0o600); err != nil {
 				return fmt.Errorf("naming the task: %w", err)
 			}
 			return nil

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 // MaxFile bounds a configuration file: above what clients write, a history among it included, and below what a parser's tree of
@@ -169,32 +171,30 @@ func (f *File) Write(data []byte) error {
 	if data == nil {
 		return os.Remove(f.real)
 	}
-	dir := filepath.Dir(f.real)
-	out, err := os.CreateTemp(dir, "."+filepath.Base(f.real)+".hearsay-*") // mode 0600
+	out, err := atomicfile.Create(f.real)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", f.Path, err)
 	}
-	defer os.Remove(out.Name()) // once it is renamed there is nothing of that name
+	defer out.Discard()
 	_, err = out.Write(data)
 	if err == nil && f.info != nil {
-		err = errors.Join(keepGroup(out, f.info), out.Chmod(f.info.Mode().Perm()))
+		err = errors.Join(keepGroup(out.File, f.info), out.Chmod(f.info.Mode().Perm()))
 	}
-	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+	if err := errors.Join(err, out.Sync()); err != nil { // what may take long, before the last look
 		return fmt.Errorf("writing %s: %w", f.Path, err)
 	}
 	if err := f.same(); err != nil {
 		return err
 	}
-	if f.info == nil { // a link does not replace what somebody made meanwhile
-		if err := os.Link(out.Name(), f.real); errors.Is(err, fs.ErrExist) {
-			return ErrChanged
-		} else if err != nil {
-			return fmt.Errorf("writing %s: %w", f.Path, err)
-		}
-	} else if err := os.Rename(out.Name(), f.real); err != nil {
+	if f.info != nil {
+		err = out.Replace()
+	} else if err = out.Place(); errors.Is(err, fs.ErrExist) { // somebody made it meanwhile
+		return ErrChanged
+	}
+	if err != nil {
 		return fmt.Errorf("writing %s: %w", f.Path, err)
 	}
-	return syncFolder(dir)
+	return nil
 }
 
 // same reports whether the file still is what was read: the same file with the same bytes.
@@ -211,14 +211,4 @@ func (f *File) same() error {
 		return ErrChanged
 	}
 	return nil
-}
-
-// syncFolder makes a rename outlive a crash of the machine.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

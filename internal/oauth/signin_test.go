@@ -46,7 +46,7 @@ func TestAPersonSignsIn(t *testing.T) {
 	if info, err := os.Stat(paths[0]); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info.Mode(), err)
 	}
-	if err := os.WriteFile(paths[0]+".new-1", []byte("left by a process that was killed"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, "."+filepath.Base(paths[0])+".new-1"), []byte("left by a process that was killed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 const (
@@ -140,7 +142,7 @@ func (s store) read() (*record, error) {
 type slot struct {
 	store store
 	lock  *os.File
-	next  *os.File
+	next  *atomicfile.File
 }
 
 // open waits for the right until ctx ends.
@@ -168,11 +170,8 @@ func (s store) open(ctx context.Context) (*slot, error) {
 			return nil, fmt.Errorf("waiting for another hearsay that renews the same tokens: %w", context.Cause(ctx))
 		}
 	}
-	left, _ := filepath.Glob(s.path + ".new-*") // by a process that was killed
-	for _, path := range left {
-		os.Remove(path)
-	}
-	next, err := os.CreateTemp(s.dir, filepath.Base(s.path)+".new-*")
+	atomicfile.Sweep(s.path)
+	next, err := atomicfile.Create(s.path)
 	if err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("keeping the tokens: %w", err)
@@ -215,30 +214,23 @@ func (s *slot) save(rec *record) error {
 		err = s.next.Truncate(int64(len(data)))
 	}
 	if err == nil {
-		err = s.next.Sync()
-	}
-	if err == nil {
-		err = s.next.Close() // an open file keeps its name on Windows
-	}
-	if err == nil {
-		err = os.Rename(s.next.Name(), s.store.path)
+		err = s.next.Replace()
 	}
 	if err != nil {
 		return fmt.Errorf("keeping the tokens: %w", err)
 	}
-	return syncDir(s.store.dir)
+	return nil
 }
 
 func (s *slot) remove() error {
 	if err := os.Remove(s.store.path); err != nil {
 		return fmt.Errorf("forgetting the tokens: %w", err)
 	}
-	return syncDir(s.store.dir)
+	return atomicfile.SyncDir(s.store.dir)
 }
 
 // close gives the right back. The lock file stays: removing it would let two processes hold it.
 func (s *slot) close() {
-	s.next.Close()
-	os.Remove(s.next.Name()) // where it was not saved
+	s.next.Discard() // where it was not saved
 	s.lock.Close()
 }

@@ -45,7 +45,7 @@ func TestAFullDiskCostsNoRefreshToken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "keeping the tokens") || len(r.asked) != 1 || r.kept() != kept {
 		t.Fatalf("%v, %d token requests", err, len(r.asked))
 	}
-	if left, _ := filepath.Glob(filepath.Join(r.dir, ".new-*")); left != nil {
+	if left, _ := filepath.Glob(filepath.Join(r.dir, "*.new-*")); left != nil {
 		t.Errorf("left behind: %v", left)
 	}
 	if status, err := r.call(r.transport(a)); status != 200 || err != nil {
