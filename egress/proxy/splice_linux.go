@@ -88,6 +88,7 @@ type tcpRelay struct {
 	set   *spliceSet
 	pipe  kernelPipe
 	piped bool // pipe is held and may hold n bytes
+	hasty bool // the destination was prepared
 	bulk  bool // much arrives: use the pipe
 	buf   *[bulkSize]byte
 	n     int
@@ -122,7 +123,10 @@ func relayTCP(dst, src *net.TCPConn, moved func(int) error, set *spliceSet) erro
 		if err := moved(r.n); err != nil {
 			return err
 		}
-		r.bulk = r.n >= bulkLeast
+		if r.bulk = r.n >= bulkLeast; r.bulk && !r.hasty {
+			hasten(dst)
+			r.hasty = true
+		}
 		if r.piped {
 			if err := out.Write(send); err != nil {
 				return writeError{err}

@@ -80,7 +80,7 @@ func TestAnswerSurvivesLateWrites(t *testing.T) {
 	lingered := make(chan struct{})
 	j := joint{
 		client: clientSide, server: farSide, up: func(int) error { return nil }, down: func(int) error { return nil },
-		recovered: func(*error) {}, linger: func() { close(lingered) }, splice: &spliceSet{},
+		recovered: func(*error) {}, linger: func() { close(lingered) }, // without pipes: the answer has to wait in the socket
 	}
 	go func() { ended <- j.run() }()
 	want := bytes.Repeat([]byte("answer"), 50_000)
