@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/audit"
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -198,20 +199,10 @@ func (s *session) takes(m jsonrpc.Message) bool {
 	switch m.Method {
 	case "ping":
 		return true
-	case "sampling/createMessage":
-		return capabilities.Get("sampling").Kind() == strictjson.KindObject
-	case "elicitation/create":
-		e := capabilities.Get("elicitation")
-		if m.Params.Get("mode").Str() == "url" {
-			return e.Get("url").Kind() == strictjson.KindObject
-		}
-		return e.Kind() == strictjson.KindObject && (e.Len() == 0 || e.Get("form").Kind() == strictjson.KindObject)
-	case "roots/list":
-		return capabilities.Get("roots").Kind() == strictjson.KindObject
 	case "tasks/get", "tasks/result", "tasks/list", "tasks/cancel":
 		return capabilities.Get("tasks").Kind() == strictjson.KindObject
 	}
-	return false
+	return era.Takes(capabilities, m.Method, m.Params)
 }
 
 // hellos gives the params of the client's initialize; absent before.

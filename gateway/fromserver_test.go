@@ -130,3 +130,49 @@ func TestLargeRequestsOfAServer(t *testing.T) {
 		t.Errorf("%d of 5 refused", n)
 	}
 }
+
+// Sampling with tools goes to a client that declared it, and to no other: the schema has such a client refuse.
+func TestSamplingWithToolsNeedsTheClientsWord(t *testing.T) {
+	for _, tt := range []struct {
+		capabilities, with string
+		passes             bool
+	}{
+		{`{"sampling":{}}`, ``, true},
+		{`{"sampling":{}}`, `,"tools":[]`, false},
+		{`{"sampling":{}}`, `,"toolChoice":{"mode":"none"}`, false},
+		{`{"sampling":{"tools":true}}`, `,"tools":[]`, false},
+		{`{"sampling":{"tools":{}}}`, `,"tools":[],"toolChoice":{"mode":"auto"}`, true},
+		{`{}`, ``, false},
+	} {
+		server := func(in *bufio.Scanner, out io.Writer) { // what came of its question is the answer to the client's
+			var list string
+			var came strictjson.Value
+			for in.Scan() {
+				m := parsed(t, in.Text())
+				switch id := string(m.Get("id").Append(nil)); m.Get("method").Str() {
+				case "tools/list":
+					list = id
+				case "initialize":
+					fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`+"\n", id)
+				case "notifications/initialized":
+					fmt.Fprintf(out, `{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"maxTokens":1,"messages":[]%s}}`+"\n", tt.with)
+				case "":
+					came = m
+				}
+				if list != "" && came.Kind() != strictjson.KindAbsent {
+					fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[],"nextCursor":%q}}`+"\n", list, came.Append(nil))
+					list = ""
+				}
+			}
+		}
+		r := newRig(t, Options{Servers: []Server{{Source: Source{Server: "srv", SamplingTools: true}, Command: []string{"fake"}}}, Launch: launcher(nil, server)})
+		r.ask(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + tt.capabilities + `,"clientInfo":{"name":"c","version":"1"}}}`)
+		r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		list := r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, func(line string) {
+			r.send(`{"jsonrpc":"2.0","id":` + string(parsed(t, line).Get("id").Append(nil)) + `,"result":{"role":"assistant","model":"m","content":{"type":"text","text":"yes"}}}`)
+		})
+		if got := list.Get("result").Get("nextCursor").Str(); strings.Contains(got, `"text":"yes"`) != tt.passes || strings.Contains(got, "does not take") == tt.passes {
+			t.Errorf("%s, %q: %s", tt.capabilities, tt.with, got)
+		}
+	}
+}

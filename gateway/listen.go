@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -30,8 +32,10 @@ var listKinds = map[string]string{
 	"notifications/resources/list_changed": "resourcesListChanged",
 }
 
-// listFilters are the members of a filter that are about lists.
-var listFilters = map[string]bool{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true}
+// aboutList says whether a member of a filter is about a list.
+func aboutList(kind string) bool {
+	return slices.Contains(slices.Collect(maps.Values(listKinds)), kind)
+}
 
 // singleKinds lists the members of a filter that name single things, by the notification that tells of them and the member that names
 // the thing in it.

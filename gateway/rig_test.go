@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/streamhttp"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
@@ -200,7 +201,7 @@ func onHTTP(t *testing.T, g *Gateway) *httptest.Server {
 			return g.Serve(ctx, Client{Transport: s, Principal: s.Principal})
 		},
 		Authenticate: func(*http.Request) (string, bool) { return "p", true },
-		Versions:     streamhttp.Versions(),
+		Versions:     era.Versions(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -130,7 +130,7 @@ func (s *session) listen(f *flight) {
 				}
 			}
 			granted = append(granted, strictjson.Member{Name: kind, Value: strictjson.Array(names...)})
-		} else if listFilters[kind] {
+		} else if aboutList(kind) {
 			granted = append(granted, strictjson.Member{Name: kind, Value: v})
 		}
 	}
@@ -159,7 +159,7 @@ func (s *session) parts(f *flight, filter strictjson.Value) (parts map[*upstream
 	}
 	for kind, v := range filter.Members() {
 		switch {
-		case listFilters[kind] && v.Bool():
+		case aboutList(kind) && v.Bool():
 			for _, up := range s.servers {
 				parts[up] = with(parts[up], kind, v)
 			}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"slices"
 
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
@@ -11,7 +12,16 @@ import (
 // request says in its _meta what version it is in, who makes it and what the client can, and reaches a server with that.
 
 // severalVersions are the versions that are spoken with clients of several servers, the newest first.
-var severalVersions = append([]string{modernVersion}, legacyVersions...)
+var severalVersions = era.Versions()
+
+// spoken is the list of them.
+func spoken() strictjson.Value {
+	var list []strictjson.Value
+	for _, v := range severalVersions {
+		list = append(list, strictjson.String(v))
+	}
+	return strictjson.Array(list...)
+}
 
 // codeUnsupportedVersion is MCP's code for a version that is not spoken.
 const codeUnsupportedVersion = -32022
@@ -36,12 +46,8 @@ func (s *session) misplaced(f *flight) strictjson.Value {
 	case hello:
 		return ownError(jsonrpc.CodeInvalidRequest, "the session was initialized, and is not of %s", modernVersion)
 	case !slices.Contains(severalVersions, f.version):
-		var supported []strictjson.Value
-		for _, v := range severalVersions {
-			supported = append(supported, strictjson.String(v))
-		}
 		return jsonrpc.NewError(codeUnsupportedVersion, "hearsay: the protocol version is not supported", strictjson.Object(
-			strictjson.Member{Name: "supported", Value: strictjson.Array(supported...)},
+			strictjson.Member{Name: "supported", Value: spoken()},
 			strictjson.Member{Name: "requested", Value: meta.Get(metaVersion)}))
 	case meta.Get(metaCapabilities).Kind() != strictjson.KindObject:
 		return ownError(jsonrpc.CodeInvalidParams, "params._meta lacks %s", metaCapabilities)
@@ -70,12 +76,8 @@ func (s *session) ownModern(f *flight) bool {
 
 // discovered answers server/discover for all servers together, which start when they are needed: everything is declared.
 func (s *session) discovered(f *flight) strictjson.Value {
-	var versions []strictjson.Value
-	for _, v := range severalVersions {
-		versions = append(versions, strictjson.String(v))
-	}
 	return s.ownResult(f,
-		strictjson.Member{Name: "supportedVersions", Value: strictjson.Array(versions...)},
+		strictjson.Member{Name: "supportedVersions", Value: spoken()},
 		strictjson.Member{Name: "capabilities", Value: everything(`"extensions":{"io.modelcontextprotocol/tasks":{}}`)})
 }
 

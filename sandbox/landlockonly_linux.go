@@ -87,13 +87,7 @@ func startWithoutNamespaces(ctx context.Context, spec Spec) (*Process, error) {
 	if os.Geteuid() == 0 {
 		v.notes = append(v.notes, "the caller is root and stays root, without capabilities")
 	}
-	s := &starter{ctx: ctx, spec: &spec, view: v, plan: p}
-	proc, err := s.start()
-	if err != nil {
-		s.abort()
-		return nil, err
-	}
-	return proc, nil
+	return begin(ctx, &spec, v, p)
 }
 
 // runWithoutNamespaces is run for this mode.

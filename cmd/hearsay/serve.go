@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/gateway"
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/streamhttp"
 )
 
@@ -109,7 +110,7 @@ func serveHTTP(ctx context.Context, cmd *cobra.Command, f *config.File, profile,
 		Connect: func(ctx context.Context, s *streamhttp.Session) error {
 			return h.gateway.Serve(ctx, gateway.Client{Transport: s, Principal: s.Principal})
 		},
-		Authenticate: tokens.principal, Hosts: section.Hosts, Origins: section.Origins, Versions: streamhttp.Versions(), Log: log,
+		Authenticate: tokens.principal, Hosts: section.Hosts, Origins: section.Origins, Versions: era.Versions(), Log: log,
 	})
 	if err != nil {
 		h.close("failed to start")

@@ -17,7 +17,7 @@ func (t *toLegacy) adopt(c *call) {
 	}
 	var kept []*wanted
 	for _, w := range t.orphans {
-		if takes(c.caps, w.method, w.params) {
+		if Takes(c.caps, w.method, w.params) {
 			w.call = c
 			c.waiting = append(c.waiting, w)
 		} else {
@@ -56,7 +56,7 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 	if c != nil {
 		caps = c.caps
 	}
-	if !takes(caps, m.Method, m.Params) {
+	if !Takes(caps, m.Method, m.Params) {
 		if c != nil {
 			c.lacks = needs(m.Method, m.Params)
 		}
@@ -262,7 +262,7 @@ var openAddress = strictjson.Object(member("mode", str("url")))
 // addresses turns the error that says "the user must open these addresses first" into questions. The client's retry sends the call anew.
 func (t *toLegacy) addresses(c *call, e strictjson.Value) bool {
 	list := e.Get("data").Get("elicitations")
-	if !takes(c.caps, "elicitation/create", openAddress) {
+	if !Takes(c.caps, "elicitation/create", openAddress) {
 		c.lacks = needs("elicitation/create", openAddress)
 		return false
 	}

@@ -18,6 +18,9 @@ var legacy = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 // Legacy lists the versions with initialize, the newest first.
 func Legacy() []string { return slices.Clone(legacy) }
 
+// Versions lists the versions of both eras, the newest first.
+func Versions() []string { return append([]string{Modern}, legacy...) }
+
 const (
 	metaPrefix       = "io.modelcontextprotocol/"
 	metaVersion      = metaPrefix + "protocolVersion"
@@ -141,13 +144,14 @@ func withoutTasks(capabilities strictjson.Value) strictjson.Value {
 	return capabilities
 }
 
-// takes says whether capabilities of a client declare that it answers a request of a server.
-func takes(capabilities strictjson.Value, method string, params strictjson.Value) bool {
+// Takes says whether capabilities of a client declare that it answers a request of a server. Sampling with tools, or with a choice
+// among them, is a capability of its own: the schema has a client without it refuse.
+func Takes(capabilities strictjson.Value, method string, params strictjson.Value) bool {
 	object := func(v strictjson.Value) bool { return v.Kind() == strictjson.KindObject }
 	switch method {
 	case "sampling/createMessage":
 		sampling := capabilities.Get("sampling")
-		return object(sampling) && (absent(params.Get("tools")) || object(sampling.Get("tools")))
+		return object(sampling) && (!withTools(params) || object(sampling.Get("tools")))
 	case "elicitation/create":
 		e := capabilities.Get("elicitation")
 		if params.Get("mode").Str() == "url" {
@@ -160,11 +164,15 @@ func takes(capabilities strictjson.Value, method string, params strictjson.Value
 	return false
 }
 
+func withTools(params strictjson.Value) bool {
+	return !absent(params.Get("tools")) || !absent(params.Get("toolChoice"))
+}
+
 // needs names the capability that a client must declare for a request of a server.
 func needs(method string, params strictjson.Value) strictjson.Value {
 	var need strictjson.Value
 	switch {
-	case method == "sampling/createMessage" && !absent(params.Get("tools")):
+	case method == "sampling/createMessage" && withTools(params):
 		need = strictjson.Object(member("sampling", strictjson.Object(member("tools", strictjson.Object()))))
 	case method == "sampling/createMessage":
 		need = strictjson.Object(member("sampling", strictjson.Object()))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-4e9f7b04/hearsay/envelope"
 	"github.com/seed-4e9f7b04/hearsay/gateway"
+	"github.com/seed-4e9f7b04/hearsay/internal/era"
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
 	"github.com/seed-4e9f7b04/hearsay/internal/streamhttp"
 )
@@ -165,7 +166,7 @@ func (w way) front(t *testing.T, g *gateway.Gateway) mcp.Transport {
 				return g.Serve(ctx, gateway.Client{Transport: s, Principal: s.Principal})
 			},
 			Authenticate: func(*http.Request) (string, bool) { return "p", true },
-			Versions:     streamhttp.Versions(),
+			Versions:     era.Versions(),
 		})
 		if err != nil {
 			t.Fatal(err)

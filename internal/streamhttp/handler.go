@@ -28,7 +28,7 @@ type HandlerOptions struct {
 	// Hosts are the values of the Host header that are answered, Origins those of Origin; a request without Origin comes from no
 	// browser and passes. Loopback names, with any port, are in both.
 	Hosts, Origins []string
-	// Versions are the protocol versions that are spoken, oldest first.
+	// Versions are the protocol versions that are spoken.
 	Versions []string
 	JSON     strictjson.Limits
 	// MaxSessions bounds the sessions of all clients; 0 means 256. A principal that has fewer than four open may always open one:

@@ -16,11 +16,13 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
+var versions = []string{Modern, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
 // serve answers each request by what say does with it; the session's transport is given too.
 func serve(t *testing.T, say func(s *Session, m jsonrpc.Message)) (url string, h *Handler) {
 	t.Helper()
 	h, err := NewHandler(HandlerOptions{
-		Versions: Versions(),
+		Versions: versions,
 		Authenticate: func(r *http.Request) (string, bool) {
 			who, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			return who, ok
@@ -339,7 +341,7 @@ func TestTheSubscriptionIdIsTheClientsOwn(t *testing.T) {
 
 func TestSessionsAreBounded(t *testing.T) {
 	h, err := NewHandler(HandlerOptions{
-		Versions: Versions(), MaxSessions: 2,
+		Versions: versions, MaxSessions: 2,
 		Authenticate: func(*http.Request) (string, bool) { return "ann", true },
 		Connect:      func(ctx context.Context, s *Session) error { <-ctx.Done(); return nil },
 	})
@@ -363,7 +365,7 @@ func TestSessionsAreBounded(t *testing.T) {
 func TestModernClientsThatDifferHaveSessionsOfTheirOwn(t *testing.T) {
 	var sessions atomic.Int32
 	h, err := NewHandler(HandlerOptions{
-		Versions:     Versions(),
+		Versions:     versions,
 		Authenticate: func(r *http.Request) (string, bool) { return r.Header.Get("X-Who"), true },
 		Connect: func(ctx context.Context, s *Session) error {
 			sessions.Add(1)

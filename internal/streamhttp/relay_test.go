@@ -48,7 +48,7 @@ func pump(ctx context.Context, a, b jsonrpc.Transport) error {
 func relay(t *testing.T, opt ClientOptions) (url string, h *Handler) {
 	t.Helper()
 	h, err := NewHandler(HandlerOptions{
-		Versions:     Versions(),
+		Versions:     versions,
 		Authenticate: func(r *http.Request) (string, bool) { return "p", r.Header.Get("Authorization") != "Bearer wrong" },
 		Connect: func(ctx context.Context, s *Session) error {
 			c, err := NewClient(opt)

@@ -29,11 +29,6 @@ const (
 	codeUnsupportedVersion = -32022
 )
 
-// Versions lists the protocol versions of both eras, oldest first.
-func Versions() []string {
-	return []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", Modern}
-}
-
 // versionOf gives the version a modern request names in its body; "" for a message of the older era.
 func versionOf(m jsonrpc.Message) string {
 	return m.Params.Get("_meta").Get(metaVersion).Str()
