@@ -16,12 +16,12 @@ type several struct {
 	mu     sync.Mutex
 	modern bool                              // a request of 2026-07-28 was served, so that initialize comes too late
 	shelf  map[*upstream]map[shelfKey]*shelf // what each server offers
-	owners map[string]map[*upstream]bool     // who offered or mentioned a resource, by its URI
+	claims map[*upstream]*claims             // whose the resources are
 	warned map[[2]named]bool                 // look-alikes that were logged
 }
 
 func newSeveral() *several {
-	return &several{shelf: map[*upstream]map[shelfKey]*shelf{}, owners: map[string]map[*upstream]bool{}, warned: map[[2]named]bool{}}
+	return &several{shelf: map[*upstream]map[shelfKey]*shelf{}, claims: map[*upstream]*claims{}, warned: map[[2]named]bool{}}
 }
 
 // legacyVersions are the versions with sessions, the newest first.

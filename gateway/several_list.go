@@ -59,34 +59,24 @@ func (s *session) list(f *flight) (result, failure strictjson.Value) {
 	}
 	s.stock(f, f.Method)
 	member := lists[f.Method]
-	s.several.mu.Lock()
-	defer s.several.mu.Unlock()
 	type offer struct {
 		up    *upstream
 		entry strictjson.Value
 	}
 	offers := map[string][]offer{}
+	names := map[string][]string{}
 	var order []string
 	for _, up := range s.servers {
-		shelf := s.several.shelf[up][f.shelf(f.Method)]
-		if shelf == nil {
-			continue
-		}
-		for _, entry := range shelf.entries {
+		for _, entry := range s.several.entries(up, f.shelf(f.Method)) {
 			key := outerKey(up, f.Method, entry)
 			if offers[key] == nil {
 				order = append(order, key)
 			}
 			offers[key] = append(offers[key], offer{up, entry})
+			names[up.name()] = append(names[up.name()], entry.Get("name").Str())
 		}
 	}
 	if f.Method == "tools/list" {
-		names := map[string][]string{}
-		for _, key := range order {
-			for _, o := range offers[key] {
-				names[o.up.name()] = append(names[o.up.name()], o.entry.Get("name").Str())
-			}
-		}
 		s.several.warn(s.log, names)
 	}
 	var entries []strictjson.Value
@@ -185,7 +175,7 @@ func (s *session) restock(f *flight, up *upstream, method string) question {
 		have.asking = nil
 		if err == nil {
 			have.entries, have.from, have.until = got.entries, got.from, got.until
-			s.noteOwners(up, method, got.entries)
+			s.several.listedEntries(up, method, got.entries)
 		}
 		s.several.mu.Unlock()
 		close(asking.answered)
@@ -198,28 +188,6 @@ func (s *session) restock(f *flight, up *upstream, method string) question {
 		}
 	})
 	return asking
-}
-
-// noteOwners remembers whose the resources of a list are. It is called with several.mu held.
-func (s *session) noteOwners(up *upstream, method string, entries []strictjson.Value) {
-	for _, e := range entries {
-		switch method {
-		case "resources/list":
-			s.owner(e.Get("uri").Str(), up)
-		case "resources/templates/list":
-			s.owner(e.Get("uriTemplate").Str(), up)
-		}
-	}
-}
-
-func (s *session) owner(uri string, up *upstream) {
-	if uri == "" || len(uri) > maxURI || len(s.several.owners) >= maxRemembered && s.several.owners[uri] == nil {
-		return
-	}
-	if s.several.owners[uri] == nil {
-		s.several.owners[uri] = map[*upstream]bool{}
-	}
-	s.several.owners[uri][up] = true
 }
 
 // entries reads all pages of a server's list, as the client may see it. meta goes with each request.
@@ -292,12 +260,29 @@ func (s *session) stale(up *upstream, notification string) {
 	}
 }
 
-// warn logs, once each, tools of two servers whose names differ and look alike. The caller holds mu.
+// warn logs, once each, tools of two servers whose names differ and look alike.
 func (v *several) warn(log *slog.Logger, names map[string][]string) {
-	for _, pair := range lookAlikes(names) {
+	pairs := lookAlikes(names)
+	var alike [][2]named
+	v.mu.Lock()
+	for _, pair := range pairs {
 		if pair[0].server != pair[1].server && pair[0].tool != pair[1].tool && !v.warned[pair] && len(v.warned) < maxRemembered {
 			v.warned[pair] = true
-			log.Warn("tools of two servers look alike", "one", join(pair[0].server, pair[0].tool), "other", join(pair[1].server, pair[1].tool))
+			alike = append(alike, pair)
 		}
 	}
+	v.mu.Unlock() // a log may be slow
+	for _, pair := range alike {
+		log.Warn("tools of two servers look alike", "one", join(pair[0].server, pair[0].tool), "other", join(pair[1].server, pair[1].tool))
+	}
+}
+
+// entries gives what a server is known to offer. What is known is replaced as a whole, never changed.
+func (v *several) entries(up *upstream, key shelfKey) []strictjson.Value {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if have := v.shelf[up][key]; have != nil {
+		return have.entries
+	}
+	return nil
 }

@@ -149,11 +149,11 @@ func (s *session) parts(f *flight, filter strictjson.Value) (parts map[*upstream
 			up, _ := s.taskOwner(name)
 			return up
 		}
-		up, failure := s.offered(name)
-		if up == nil && failure.Kind() == strictjson.KindAbsent && !asked {
+		up, listed, _ := s.offered(name)
+		if !listed && !asked {
 			asked = true
 			s.stock(f, "resources/list", "resources/templates/list")
-			up, _ = s.offered(name)
+			up, _, _ = s.offered(name)
 		}
 		return up
 	}

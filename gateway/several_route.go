@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -108,13 +106,9 @@ func (s *session) named(f *flight, method, joined string) (up *upstream, inner s
 
 // known finds a server's own name for a name the client sees among what it said it offers.
 func (s *session) known(f *flight, up *upstream, method, joined string) (name string, ok bool) {
-	s.several.mu.Lock()
-	defer s.several.mu.Unlock()
-	if have := s.several.shelf[up][f.shelf(method)]; have != nil {
-		for _, entry := range have.entries {
-			if name := entry.Get("name").Str(); join(up.name(), name) == joined {
-				return name, true
-			}
+	for _, entry := range s.several.entries(up, f.shelf(method)) {
+		if name := entry.Get("name").Str(); join(up.name(), name) == joined {
+			return name, true
 		}
 	}
 	return "", false
@@ -124,78 +118,4 @@ func (s *session) known(f *flight, up *upstream, method, joined string) (name st
 func marked(name string) bool {
 	i := len(name) - markLen - 1
 	return i >= 0 && name[i] == '-' && strings.Trim(name[i+1:], "0123456789abcdef") == ""
-}
-
-// fits says that a URI may be of a template: it begins and ends as the template does around its first and last variable.
-func fits(uri, template string) bool {
-	first, last := strings.IndexByte(template, '{'), strings.LastIndexByte(template, '}')
-	if first <= 0 || last < first {
-		return false
-	}
-	return len(uri) >= first+len(template)-last-1 && strings.HasPrefix(uri, template[:first]) && strings.HasSuffix(uri, template[last+1:])
-}
-
-// mentioned remembers whose the resources are that a result mentions, so that they can be read.
-func (s *session) mentioned(up *upstream, result strictjson.Value) {
-	if s.several == nil {
-		return
-	}
-	s.several.mu.Lock()
-	defer s.several.mu.Unlock()
-	for _, block := range result.Get("content").Elems() {
-		s.owner(block.Get("uri").Str(), up)
-		s.owner(block.Get("resource").Get("uri").Str(), up)
-	}
-	for _, message := range result.Get("messages").Elems() {
-		s.owner(message.Get("content").Get("uri").Str(), up)
-		s.owner(message.Get("content").Get("resource").Get("uri").Str(), up)
-	}
-}
-
-// find gives the server that a resource belongs to: who listed it, else whose template it fits, else the only one that has
-// resources at all. Two who offer the same are nobody.
-func (s *session) find(f *flight, uri string) (*upstream, strictjson.Value) {
-	if up, failure := s.offered(uri); up != nil || failure.Kind() != strictjson.KindAbsent {
-		return up, failure
-	}
-	s.stock(f, "resources/list", "resources/templates/list")
-	if up, failure := s.offered(uri); up != nil || failure.Kind() != strictjson.KindAbsent {
-		return up, failure
-	}
-	code := codeNoResource
-	if f.version >= modernVersion {
-		code = jsonrpc.CodeInvalidParams
-	}
-	return nil, ownError(code, "no server offers %s", Quote(uri))
-}
-
-// codeNoResource is the code for a resource that is not found, before 2026-07-28.
-const codeNoResource = -32002
-
-func (s *session) offered(uri string) (*upstream, strictjson.Value) {
-	s.several.mu.Lock()
-	defer s.several.mu.Unlock()
-	owners := maps.Clone(s.several.owners[uri])
-	if owners == nil {
-		owners = map[*upstream]bool{}
-		for template, ups := range s.several.owners {
-			if fits(uri, template) {
-				maps.Copy(owners, ups)
-			}
-		}
-	}
-	switch len(owners) {
-	case 0:
-		return nil, strictjson.Value{}
-	case 1:
-		for up := range owners {
-			return up, strictjson.Value{}
-		}
-	}
-	var names []string
-	for up := range owners {
-		names = append(names, up.name())
-	}
-	slices.Sort(names)
-	return nil, ownError(codeRefused, "%s is offered by the servers %s and %s; it is read from neither", Quote(uri), names[0], names[1])
 }
