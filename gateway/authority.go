@@ -158,7 +158,7 @@ func (s *session) decide(f *flight, up *upstream, about About, params strictjson
 	args, _ := params.Get("arguments").Any().(map[string]any)
 	c := gate.Call{Server: up.name(), Tool: about.Name, Args: args, Principal: s.who}
 	if s.g.opt.Policy.AsksForPaths() && len(up.Command) > 0 {
-		c.Paths = resolvePaths(args)
+		c.Paths = s.lookUp(f, args)
 	}
 	d, reads, err := s.authority.judge(s.g.opt.Policy, c)
 	if err != nil {

@@ -101,8 +101,10 @@ type Gateway struct {
 	names    []string
 	eras     map[string]*era.Memory // what is known of each server, by its name
 	listWait time.Duration
-	deaf     bool        // no server's results are trusted
-	seal     cipher.AEAD // of the states of servers, see [session.bind]
+	lookFor  time.Duration
+	follow   func(path string) string // what a path names, "" for nothing that can be told
+	deaf     bool                     // no server's results are trusted
+	seal     cipher.AEAD              // of the states of servers, see [session.bind]
 
 	mu          sync.Mutex // guards all below
 	authorities map[string]*authority
@@ -123,7 +125,7 @@ func NewGateway(opt Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opt: opt, listWait: listWait, seal: seal, eras: map[string]*era.Memory{}, authorities: map[string]*authority{}}
+	g := &Gateway{opt: opt, listWait: listWait, lookFor: lookFor, follow: resolvePath, seal: seal, eras: map[string]*era.Memory{}, authorities: map[string]*authority{}}
 	g.opt.Servers = slices.Clone(opt.Servers)
 	for i, s := range g.opt.Servers {
 		switch {

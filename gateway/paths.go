@@ -6,15 +6,44 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // maxPaths bounds the paths of one call that are looked up on the disk. One more, and none that is not looked up passes.
 const maxPaths = 64
 
-// resolvePaths finds what the absolute paths in the arguments of a call name, symbolic links followed, as the kernel would:
-// a step up behind a link leaves the folder the link leads to. A path that cannot be followed is given as "", which no rule
-// takes for a path inside anything. Between this look and the server's, a link can still change; the sandbox decides then.
-func resolvePaths(args map[string]any) map[string]string {
+// lookFor is how long the requests behind a call wait for the disk to say what its paths name: one that needs longer is far away.
+const lookFor = time.Second
+
+// lookUp finds what the paths in the arguments of a call name. The disk may be another machine's, or a program's, and not answer: the
+// client is heard meanwhile, and what it asks then goes ahead of this call.
+func (s *session) lookUp(f *flight, args map[string]any) map[string]string {
+	found := pathsIn(args)
+	if len(found) == 0 {
+		return found
+	}
+	f.away()
+	slow := time.AfterFunc(s.g.lookFor, f.passTurn)
+	defer slow.Stop()
+	resolvePaths(found, s.g.follow)
+	return found
+}
+
+// resolvePaths finds what the paths that are its keys name, symbolic links followed, as the kernel would: a step up behind a link
+// leaves the folder the link leads to. A path that cannot be followed, or is one too many, is given as "", which no rule takes for a
+// path inside anything. Between this look and the server's, a link can still change; the sandbox decides then.
+func resolvePaths(found map[string]string, follow func(string) string) {
+	looked := 0
+	for p := range found {
+		if looked < maxPaths {
+			found[p] = follow(p)
+		}
+		looked++
+	}
+}
+
+// pathsIn gives the absolute paths in arguments, as keys.
+func pathsIn(args map[string]any) map[string]string {
 	found := map[string]string{}
 	var walk func(v any)
 	walk = func(v any) {
@@ -28,13 +57,8 @@ func resolvePaths(args map[string]any) map[string]string {
 				walk(sub)
 			}
 		case string:
-			if !strings.HasPrefix(v, "/") {
-				return
-			}
-			if len(found) >= maxPaths {
+			if strings.HasPrefix(v, "/") {
 				found[v] = ""
-			} else if _, seen := found[v]; !seen {
-				found[v] = resolvePath(v)
 			}
 		}
 	}

@@ -4,10 +4,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/gate"
 )
+
+func look(args map[string]any) map[string]string {
+	found := pathsIn(args)
+	resolvePaths(found, resolvePath)
+	return found
+}
 
 func TestPathsAreFollowedAsTheKernelWould(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -42,11 +50,11 @@ func TestPathsAreFollowedAsTheKernelWould(t *testing.T) {
 		"/":                      "/",
 		"/no-such-folder-here/x": "/no-such-folder-here/x",
 	} {
-		if got := resolvePaths(map[string]any{"a": []any{map[string]any{"b": p}}})[p]; got != want {
+		if got := look(map[string]any{"a": []any{map[string]any{"b": p}}})[p]; got != want {
 			t.Errorf("%q: %q, want %q", p, got, want)
 		}
 	}
-	if got := resolvePaths(map[string]any{"a": "relative", "n": 1.0}); len(got) != 0 {
+	if got := look(map[string]any{"a": "relative", "n": 1.0}); len(got) != 0 {
 		t.Error(got)
 	}
 	many := map[string]any{}
@@ -54,7 +62,7 @@ func TestPathsAreFollowedAsTheKernelWould(t *testing.T) {
 		many[fmt.Sprint(i)] = fmt.Sprintf("%s/%d", in, i)
 	}
 	none := 0
-	for _, to := range resolvePaths(many) {
+	for _, to := range look(many) {
 		if to == "" {
 			none++
 		}
@@ -90,5 +98,31 @@ func TestALinkLeadsOutOfTheFolder(t *testing.T) {
 				t.Errorf("%s: %s: passed %v", name, test.path, !test.want)
 			}
 		}
+	}
+}
+
+// A path on a disk that does not answer holds up its own call alone.
+func TestASlowDiskHoldsUpNobodyElse(t *testing.T) {
+	policy, err := gate.Compile(gate.Spec{Permissions: gate.Permissions{Allow: []gate.Source{{Text: "srv.send(to:/far/**)"}, {Text: "srv.read"}}},
+		Tools: []gate.ToolSpec{{Labels: gate.ToolLabels{Server: "srv", Tool: "read", Effects: gate.Read}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan struct{})
+	r := newRig(t, Options{Policy: policy, Launch: launcher(nil, mailServer)}, func(g *Gateway) {
+		g.lookFor = time.Millisecond
+		g.follow = func(p string) string {
+			<-answers
+			return p
+		}
+	})
+	r.ask(sayHello)
+	r.send(fmt.Sprintf(sendMail, 1, "send", "/far/file"))
+	if got := string(r.ask(fmt.Sprintf(readMail, 2)).Append(nil)); !strings.Contains(got, "done") {
+		t.Errorf("another call: %s", got)
+	}
+	close(answers)
+	if got := r.next(); !strings.Contains(got, `"id":1`) {
+		t.Errorf("the call itself: %s", got)
 	}
 }
