@@ -9,6 +9,10 @@ import (
 // codeHeaderMismatch is MCP's code for a request over HTTP whose headers do not say what its body says (2026-07-28).
 const codeHeaderMismatch = -32020
 
+// againPages bounds how many pages of a server's tools are read before a call is made again: somebody waits for it. Servers with
+// hundreds of tools have a few.
+const againPages = 20
+
 // unmirrored says that a server over HTTP refused a call for its headers: which arguments are repeated there is in the tool's
 // schema, and that was never read from this server, or has changed. A call is sent again once.
 func (f *flight) unmirrored(up *upstream, m jsonrpc.Message) bool {
@@ -25,7 +29,7 @@ func (f *flight) unmirrored(up *upstream, m jsonrpc.Message) bool {
 // refused is the server's answer to the first, which is the answer where the list cannot be read.
 func (s *session) again(f *flight, up *upstream, link *link, about About, params strictjson.Value, refused jsonrpc.Message, answered func(jsonrpc.Message, error)) {
 	s.stale(up, "notifications/tools/list_changed")
-	err := link.list(f.ctx, PinTool, f.asked(), func(page strictjson.Value) {
+	err := link.list(f.ctx, PinTool, f.asked(), againPages, func(page strictjson.Value) {
 		_, out := up.book.show(PinTool.method(), page)
 		up.tellWithheld(out)
 	})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -182,5 +183,37 @@ func TestHeadersOfSeveralServers(t *testing.T) {
 	}
 	if got := v.got(); !slices.Equal(got, []string{"tools/list", "tools/call"}) {
 		t.Errorf("the server got %q", got)
+	}
+}
+
+// Before a call is made again only so many pages are read: somebody waits for it, and a server can have any number.
+func TestACallMadeAgainReadsAFewPagesOnly(t *testing.T) {
+	var lists, calls atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m, err := strictjson.Parse(body, strictjson.Limits{})
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		status, answer := http.StatusOK, `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}`
+		switch m.Get("method").Str() {
+		case "tools/list":
+			answer = fmt.Sprintf(`"result":{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[],"nextCursor":"%d"}`, lists.Add(1))
+		case "tools/call":
+			calls.Add(1)
+			status, answer = http.StatusBadRequest, `"error":{"code":-32020,"message":"the header"}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.Get("id").Append(nil), answer)
+	}))
+	t.Cleanup(srv.Close)
+	r := newRig(t, Options{Servers: []Server{{Source: Source{Server: "far"}, URL: srv.URL, Connect: func(context.Context) (jsonrpc.Transport, error) {
+		return streamhttp.NewClient(streamhttp.ClientOptions{URL: srv.URL})
+	}}}})
+	r.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":` + modernMeta + `}}`)
+	if lists.Load() != againPages || calls.Load() != 2 {
+		t.Errorf("%d pages, %d calls", lists.Load(), calls.Load())
 	}
 }

@@ -206,7 +206,7 @@ func (up *upstream) readDefinitions(f *flight, kind PinKind) error {
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, greetFor)
 	defer cancel()
-	err = l.list(ctx, kind, f.Params.Get("_meta").Without("progressToken", userMeta), func(page strictjson.Value) {
+	err = l.list(ctx, kind, f.Params.Get("_meta").Without("progressToken", userMeta), maxPages, func(page strictjson.Value) {
 		_, out := b.show(kind.method(), page)
 		up.tellWithheld(out)
 	})
@@ -219,10 +219,10 @@ func (up *upstream) readDefinitions(f *flight, kind PinKind) error {
 	return nil
 }
 
-// list reads all pages of a list. meta is what a client of 2026-07-28 sends with each request; absent for others.
-func (l *link) list(ctx context.Context, kind PinKind, meta strictjson.Value, page func(strictjson.Value)) error {
+// list reads the pages of a list, at most so many. meta is what a client of 2026-07-28 sends with each request; absent for others.
+func (l *link) list(ctx context.Context, kind PinKind, meta strictjson.Value, pages int, page func(strictjson.Value)) error {
 	cursor := strictjson.Value{}
-	for range maxPages {
+	for range pages {
 		call, err := l.peer.Open(nil)
 		if err != nil {
 			return err
