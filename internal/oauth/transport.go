@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -20,7 +19,6 @@ const (
 	renewTime  = 60 * time.Second // a renewal with its wait for other processes
 	forcedGap  = 30 * time.Second // before a renewed token that is refused too is renewed: a server that refuses everything must not have us ask without end
 	maxLacking = 20               // scopes that one refusal names
-	maxDropped = 64 << 10         // of the body of an answer that is not used, so that its connection can be used again
 )
 
 // LoginError says that a person has to sign in.
@@ -231,24 +229,18 @@ func (b *bearer) send(req *http.Request) (*http.Response, error) {
 		challenge := bearerChallenge(resp.Header)
 		switch {
 		case resp.StatusCode == http.StatusUnauthorized && refused == "":
-			drop(resp)
+			resp.Body.Close() // unread: the server could send it for ever, or hold it back
 			refused = token
 		case resp.StatusCode == http.StatusUnauthorized:
-			drop(resp)
+			resp.Body.Close() // unread: the server could send it for ever, or hold it back
 			return nil, b.account.login("the server refuses a token that was renewed just now")
 		case resp.StatusCode == http.StatusForbidden && challenge.Params["error"] == "insufficient_scope":
-			drop(resp)
+			resp.Body.Close() // unread: the server could send it for ever, or hold it back
 			return nil, b.account.lacking(req.Context(), token, strings.Fields(challenge.Params["scope"]))
 		default:
 			return resp, nil
 		}
 	}
-}
-
-// drop reads a little of an answer that is not used, and closes it.
-func drop(resp *http.Response) {
-	io.CopyN(io.Discard, resp.Body, maxDropped)
-	resp.Body.Close()
 }
 
 // lacking notes that the server wants more scopes, for hearsay login to show, and says so. The scopes are the server's words: nothing

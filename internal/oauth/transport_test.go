@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -67,6 +68,52 @@ func TestARefusedTokenIsRenewedOnce(t *testing.T) {
 	r.lock(func() { delete(r.raw, "/mcp") })
 	if status, err := r.call(rt); status != 200 || err != nil {
 		t.Errorf("when it takes tokens again: %d, %v", status, err)
+	}
+}
+
+// A refusal whose body does not end holds nothing up.
+func TestTheBodyOfARefusalIsNotWaitedFor(t *testing.T) {
+	r := newRig(t)
+	a := r.account()
+	r.mustSignIn(a)
+	rt := r.transport(a)
+	for name, refusal := range map[string]func(http.ResponseWriter, *http.Request){
+		"stalled": func(w http.ResponseWriter, req *http.Request) {
+			w.WriteHeader(401)
+			w.Write([]byte("{"))
+			w.(http.Flusher).Flush()
+			<-req.Context().Done() // the client has gone
+		},
+		"endless": func(w http.ResponseWriter, req *http.Request) {
+			w.WriteHeader(401)
+			for line := make([]byte, 1<<16); ; {
+				if _, err := w.Write(line); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		later(a, 0)
+		r.mustSignIn(a)
+		first := true
+		r.lock(func() {
+			r.raw["/mcp"] = func(w http.ResponseWriter, req *http.Request) {
+				r.mu.Lock()
+				refuse := first
+				first = false
+				r.mu.Unlock()
+				io.Copy(io.Discard, req.Body) // only then does a server hear that its client has gone
+				if refuse {
+					refusal(w, req)
+					return
+				}
+				w.Write([]byte("hello"))
+			}
+		})
+		if status, err := r.call(rt); status != 200 || err != nil {
+			t.Errorf("%s: %d, %v", name, status, err)
+		}
+		r.lock(func() { delete(r.raw, "/mcp") })
 	}
 }
 
