@@ -93,7 +93,7 @@ func (l *Lines) Read(ctx context.Context) (Message, error) {
 		if err := ctx.Err(); err != nil {
 			return Message{}, err
 		}
-		text := strings.Trim(line, " \t\r")
+		text := trim(line)
 		switch {
 		case err == strictjson.ErrTooLarge:
 			return Message{}, l.bad(guess(line, err))
@@ -115,6 +115,13 @@ func (l *Lines) Read(ctx context.Context) (Message, error) {
 			return m, nil
 		}
 	}
+}
+
+func trim(line string) string {
+	if line != "" && line[0] == '{' && line[len(line)-1] == '}' { // most lines
+		return line
+	}
+	return strings.Trim(line, " \t\r")
 }
 
 // Waiting reports whether more has come than was read. Only the goroutine that reads may ask.

@@ -38,46 +38,63 @@ func nonBlocking(stream any) syscall.RawConn {
 }
 
 // writeNow makes a function that writes to out as much as needs no waiting. It saves the switch to another goroutine, which is
-// most of what a short message costs.
+// most of what a short message costs. One goroutine at a time may call it.
 func writeNow(out io.Writer) func([]byte) int {
 	raw := nonBlocking(out)
 	if raw == nil {
 		return func([]byte) int { return 0 }
 	}
-	return func(data []byte) (n int) {
-		raw.Write(func(fd uintptr) bool {
-			n, _ = quickly(unix.SYS_WRITE, fd, data)
-			return true // done, whatever came of it: the goroutine meets the error again
-		})
+	var data []byte
+	n := 0
+	once := func(fd uintptr) bool {
+		n, _ = quickly(unix.SYS_WRITE, fd, data)
+		return true // done, whatever came of it: the goroutine meets the error again
+	}
+	return func(part []byte) int {
+		data, n = part, 0
+		raw.Write(once)
+		data = nil
 		return max(n, 0)
 	}
 }
 
 // readNow makes a reader of in whose system calls the scheduler does not hear of, see quickly.
 func readNow(in io.Reader) io.Reader {
-	if raw := nonBlocking(in); raw != nil {
-		return quickReader{raw}
+	raw := nonBlocking(in)
+	if raw == nil {
+		return in
 	}
-	return in
+	r := &quickReader{raw: raw}
+	r.some = func(fd uintptr) bool {
+		r.n, r.err = quickly(unix.SYS_READ, fd, r.data)
+		return r.err != unix.EAGAIN // otherwise wait until there is something
+	}
+	return r
 }
 
-type quickReader struct{ raw syscall.RawConn }
+// quickReader is such a reader; its function is made once, not for each call.
+type quickReader struct {
+	raw  syscall.RawConn
+	some func(fd uintptr) bool
+	data []byte
+	n    int
+	err  error
+}
 
-func (r quickReader) Read(data []byte) (n int, err error) {
+func (r *quickReader) Read(data []byte) (int, error) {
 	if len(data) == 0 {
 		return 0, nil
 	}
-	ended := r.raw.Read(func(fd uintptr) bool {
-		n, err = quickly(unix.SYS_READ, fd, data)
-		return err != unix.EAGAIN // otherwise wait until there is something
-	})
+	r.data, r.n, r.err = data, 0, nil
+	ended := r.raw.Read(r.some)
+	r.data = nil
 	switch {
 	case ended != nil:
 		return 0, ended
-	case err != nil:
-		return 0, err
-	case n == 0:
+	case r.err != nil:
+		return 0, r.err
+	case r.n == 0:
 		return 0, io.EOF
 	}
-	return n, nil
+	return r.n, nil
 }

@@ -78,7 +78,8 @@ func ParseString(text string, lim Limits) (Value, error) {
 			return Value{}, &Error{ErrTooLarge, 0}
 		}
 	}
-	p := parser{src: text, lim: lim}
+	var room [16]string // for the names of most messages
+	p := parser{src: text, lim: lim, names: room[:0]}
 	if p.lim.MaxDepth == 0 {
 		p.lim.MaxDepth = DefaultMaxDepth
 	}

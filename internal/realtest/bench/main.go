@@ -1,6 +1,7 @@
 // Command bench measures what the gateway adds to a call: the same client and server directly, through a bare relay that
 // copies lines, and through hearsay mcp, in turns within one run. It prints the table of docs/gateway.md. Each figure is the
-// median over the turns; no two calls have the same arguments. Beside them stands what the disk takes to make one line
+// median over the turns, no two calls have the same arguments, and each turn has processes of its own: how fast one process is
+// stays with it for its life and differs from the next by a tenth. Beside them stands what the disk takes to make one line
 // durable, and a relay that does only that for each line: the floor under a call that is put on record first.
 //
 //	HEARSAY_NPM=…/node_modules go run ./internal/realtest/bench
@@ -44,13 +45,15 @@ func main() {
 	}
 }
 
+// warm is how many calls each process has answered before it is measured.
+const warm = 2000
+
 // path is one way from the client to a server.
 type path struct {
 	name   string
 	before []string // what stands before the server's command
 	config string   // or the file that names the server
 	all    bool     // with pins and a durable record of each decision too
-	small  *client
 	big    *client
 
 	one, sixteen, mega figures
@@ -198,10 +201,6 @@ func run(calls, rounds, big int, only string) error {
 		paths = slices.DeleteFunc(paths, func(p *path) bool { return p.name != only })
 	}
 	for _, p := range paths {
-		if p.small, err = p.start("everything", everything); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
-		defer p.small.stop()
 		if p.big, err = p.start("filesystem", filesystem); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -226,9 +225,6 @@ func run(calls, rounds, big int, only string) error {
 	}
 	defer d.file.Close()
 	for _, p := range paths {
-		if _, err := timed(300, echo(p.small)); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
 		if _, err := timed(3, read(p.big)); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -238,12 +234,19 @@ func run(calls, rounds, big int, only string) error {
 			return err
 		}
 		for _, p := range paths {
+			small, err := p.start("everything", everything)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			if _, err := timed(warm, echo(small)); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
 			for _, kind := range []struct {
 				into    *figures
 				callers int
 				n       int
 				call    func() (time.Duration, error)
-			}{{&p.one, 1, calls / rounds, echo(p.small)}, {&p.sixteen, 16, calls / rounds, echo(p.small)}, {&p.mega, 1, big / rounds, read(p.big)}} {
+			}{{&p.one, 1, calls / rounds, echo(small)}, {&p.sixteen, 16, calls / rounds, echo(small)}, {&p.mega, 1, big / rounds, read(p.big)}} {
 				began := time.Now()
 				took, err := crowd(kind.callers, kind.n, kind.call)
 				if err != nil {
@@ -251,6 +254,7 @@ func run(calls, rounds, big int, only string) error {
 				}
 				kind.into.add(took, time.Since(began))
 			}
+			small.stop()
 		}
 	}
 	fmt.Printf("%s, %d cores, %s; %d calls with a result of 2 KB, %d with one of 1 MB, in %d turns; %s\n\n",
