@@ -3,7 +3,6 @@ package era
 import (
 	"crypto/rand"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -48,13 +47,21 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 		refuse(jsonrpc.CodeInternal, "the open requests are too large")
 		return
 	}
+	about := m.Params.Get("_meta").Get(metaRelated)
+	task := t.tasks[about.Get("taskId").Str()]
 	c := t.occasion(m.On)
+	if task != nil {
+		c = task.call
+	}
 	if c != nil && !asks(c.method) {
 		c = nil
 	}
 	caps := t.caps
-	if c != nil {
+	switch {
+	case c != nil:
 		caps = c.caps
+	case task != nil:
+		caps = task.caps
 	}
 	if !Takes(caps, m.Method, m.Params) {
 		if c != nil {
@@ -63,8 +70,12 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 		refuse(jsonrpc.CodeMethodNotFound, "the client does not take this request")
 		return
 	}
-	w := &wanted{id: m.ID, call: c, method: m.Method, params: modernQuestion(m.Method, m.Params)}
+	w := &wanted{id: m.ID, call: c, about: about, method: m.Method, params: modernQuestion(m.Method, m.Params)}
 	switch {
+	case c == nil && task != nil && (task.over || task.keys >= maxTaskInput):
+		refuse(jsonrpc.CodeInternal, "the task has ended, or has asked too often")
+	case c == nil && task != nil:
+		t.question(task, w)
 	case c == nil:
 		t.wanted[key] = w
 		t.orphans = append(t.orphans, w)
@@ -104,6 +115,11 @@ func (t *toLegacy) asking() (n int) {
 			}
 		}
 	}
+	for _, task := range t.tasks {
+		for _, w := range task.asked {
+			n += w.params.Size()
+		}
+	}
 	return n
 }
 
@@ -130,6 +146,10 @@ func (t *toLegacy) withdraw(id jsonrpc.ID) {
 		return
 	}
 	delete(t.wanted, id.Key())
+	if w.task != nil {
+		delete(w.task.asked, w.key)
+		return
+	}
 	list := &t.orphans
 	if w.call != nil {
 		list = &w.call.waiting
@@ -139,7 +159,7 @@ func (t *toLegacy) withdraw(id jsonrpc.ID) {
 
 // modernQuestion takes what only the older era has out of a question.
 func modernQuestion(method string, params strictjson.Value) strictjson.Value {
-	params = params.Without("task")
+	params = unrelated(params.Without("task"))
 	if method == "elicitation/create" {
 		params = params.Without("elicitationId")
 	}
@@ -185,7 +205,7 @@ func (t *toLegacy) suspend(c *call) {
 	for _, w := range c.waiting {
 		c.keys++
 		w.asked++
-		key := "input-" + strconv.Itoa(c.keys)
+		key := inputKey(c.keys)
 		c.shown[key] = w
 		questions = append(questions, member(key, strictjson.Object(member("method", str(w.method)), member("params", w.params))))
 	}
@@ -204,7 +224,7 @@ func (t *toLegacy) suspend(c *call) {
 func (t *toLegacy) expire(c *call, why string) {
 	t.drop(c)
 	if c.sent && c.held == nil && !c.again {
-		t.b.toServer(cancelled(c.server, why))
+		t.giveUp(c, cancelled(c.server, why))
 	}
 }
 
@@ -230,7 +250,7 @@ func (t *toLegacy) resume(m jsonrpc.Message) {
 		case answer.Kind() == strictjson.KindObject:
 			if t.wanted[w.id.Key()] == w {
 				delete(t.wanted, w.id.Key())
-				t.b.toServer(result(w.id, answer))
+				t.b.toServer(result(w.id, w.reply(answer)))
 			}
 		case w.asked < 2 && c.rounds < maxRounds: // it may have been forgotten
 			c.waiting = append(c.waiting, w)

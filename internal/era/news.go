@@ -46,7 +46,12 @@ func (t *toLegacy) news(m jsonrpc.Message) {
 				l.tell(t.b, m)
 			}
 		}
+	case "notifications/tasks/status":
+		t.poll(t.tasks[m.Params.Get("taskId").Str()])
 	default:
+		if m.Method == "notifications/tools/list_changed" {
+			t.surveyed = false
+		}
 		about, known := changed[m.Method]
 		if !known {
 			return
@@ -64,7 +69,8 @@ type listen struct {
 	id     jsonrpc.ID
 	filter strictjson.Value // what of it the server can do
 	uris   map[string]bool  // resources: true once the server agreed
-	taken  func()           // calls that came after it wait for this
+	tasks  []string
+	taken  func() // calls that came after it wait for this
 	acked  bool
 }
 
@@ -78,6 +84,11 @@ func (l *listen) tell(b *Bridge, m jsonrpc.Message) {
 // listen opens a subscription: the server is told of resources one by one, and then the client what came of it.
 func (t *toLegacy) listen(m jsonrpc.Message) {
 	asked := m.Params.Get("notifications")
+	tasks := asked.Get("taskIds")
+	if !absent(tasks) && !hasTasks(m.Params.Get("_meta").Get(metaCapabilities)) {
+		t.b.toClient(lacksTasks(m.ID))
+		return
+	}
 	if len(t.listens) >= maxListens || asked.Get("resourceSubscriptions").Len() > maxURIs-t.subscribed() {
 		t.b.toClient(failure(m.ID, jsonrpc.CodeInternal, "too many subscriptions"))
 		return
@@ -96,6 +107,11 @@ func (t *toLegacy) listen(m jsonrpc.Message) {
 			if uri.Kind() == strictjson.KindString {
 				l.uris[uri.Str()] = false
 			}
+		}
+	}
+	for _, id := range tasks.Elems() {
+		if t.tasks[id.Str()] != nil && !slices.Contains(l.tasks, id.Str()) && len(l.tasks) < maxListens {
+			l.tasks = append(l.tasks, id.Str())
 		}
 	}
 	for _, uri := range slices.Sorted(maps.Keys(l.uris)) {
@@ -172,7 +188,13 @@ func (t *toLegacy) acknowledge(l *listen) {
 	if len(l.uris) > 0 {
 		agreed = agreed.With("resourceSubscriptions", names(l.uris))
 	}
+	if len(l.tasks) > 0 {
+		agreed = agreed.With("taskIds", list(l.tasks))
+	}
 	l.tell(t.b, notification("notifications/subscriptions/acknowledged", strictjson.Object(member("notifications", agreed))))
+	for _, id := range l.tasks {
+		t.poll(t.tasks[id])
+	}
 	l.taken()
 }
 

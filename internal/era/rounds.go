@@ -12,15 +12,12 @@ import (
 // ask puts what a newer server needs for a call to the client, as requests of the older era.
 func (t *toModern) ask(r *round, need strictjson.Value) {
 	r.rounds++
-	r.state, r.inputs, r.questions = strictjson.Value{}, nil, map[string]question{}
+	r.state, r.inputs = strictjson.Value{}, nil
 	state := need.Get("requestState")
 	questions := need.Get("inputRequests")
 	switch {
 	case r.rounds > maxRounds:
 		t.fail(r, "the server asked for input too often")
-		return
-	case questions.Len() > maxInputs:
-		t.fail(r, "the server asked for too much input at once")
 		return
 	case t.tooMuch(state):
 		t.fail(r, "the server wants too much brought back")
@@ -33,6 +30,15 @@ func (t *toModern) ask(r *round, need strictjson.Value) {
 		t.later(r)
 		return
 	}
+	t.put(r, questions)
+}
+
+// put puts questions of a server to the client.
+func (t *toModern) put(r *round, questions strictjson.Value) {
+	if questions.Len() > maxInputs {
+		t.fail(r, "the server asked for too much input at once")
+		return
+	}
 	var out []jsonrpc.Message
 	var asked []question
 	for key, q := range questions.Members() {
@@ -42,11 +48,17 @@ func (t *toModern) ask(r *round, need strictjson.Value) {
 			return
 		}
 		m := request(jsonrpc.RandomID(), method, legacyQuestion(method, params))
-		m.On = r.id
+		if m.On = r.id; r.of != nil {
+			if absent(m.Params) {
+				m.Params = strictjson.Object()
+			}
+			m.Params = ofTask(r.of, m.Params)
+		}
 		asked = append(asked, question{m.ID, key})
 		out = append(out, m)
 	}
 	delete(t.calls, r.server.Key())
+	r.questions = map[string]question{}
 	for i, m := range out {
 		t.asked[m.ID.Key()], r.questions[m.ID.Key()] = r, asked[i]
 		t.b.toClient(m)
@@ -101,8 +113,10 @@ func (t *toModern) input(m jsonrpc.Message) {
 		t.fail(r, "the client did not give the input that the server needs for this")
 		return
 	}
-	r.inputs = append(r.inputs, member(key, m.Result))
-	if len(r.questions) == 0 {
+	r.inputs = append(r.inputs, member(key, unrelated(m.Result)))
+	if len(r.questions) == 0 && r.method == "tasks/update" {
+		t.update(r)
+	} else if len(r.questions) == 0 {
 		t.retry(r)
 	}
 }

@@ -39,6 +39,10 @@ type toLegacy struct {
 	followed  map[string]*followed // by their URI
 	heldBytes int
 	line      line
+
+	tasks    map[string]*olderTask // by id
+	required map[string]bool       // tools that are tasks only
+	surveyed bool                  // the list of tools is known
 }
 
 // call is a request of the client.
@@ -51,8 +55,11 @@ type call struct {
 	method string
 	params strictjson.Value
 	caps   strictjson.Value
-	level  int              // what it wants logged; -1 = nothing
-	lacks  strictjson.Value // a capability that the server asked for in vain
+	level  int                   // what it wants logged; -1 = nothing
+	lacks  strictjson.Value      // a capability that the server asked for in vain
+	asTask bool                  // it was sent as a task
+	task   *olderTask            // that it waits for
+	then   func(jsonrpc.Message) // takes its answer, if not nil
 
 	// Of a call that needs input.
 	digest  [sha256.Size]byte // what it asks for: a retry must ask for the same
@@ -64,15 +71,27 @@ type call struct {
 	shown   map[string]*wanted // those of this round, by their key
 	again   bool               // the server gave the call up until the questions are answered: it is sent anew
 	held    *jsonrpc.Message   // its answer, which came before the client did
+	created bool               // … and is a task already, in the newer form
 }
 
 // wanted is a question of the server.
 type wanted struct {
-	id     jsonrpc.ID // zero: the server does not wait for the answer itself
-	call   *call      // that it belongs to; nil = none yet
+	id     jsonrpc.ID       // zero: the server does not wait for the answer itself
+	call   *call            // that it belongs to; nil = none yet, or a task
+	task   *olderTask       // that it belongs to; nil = none
+	key    string           // in that
+	about  strictjson.Value // what its _meta said of a task
 	method string
 	params strictjson.Value
 	asked  int
+}
+
+// reply gives an answer what a question said of a task.
+func (w *wanted) reply(answer strictjson.Value) strictjson.Value {
+	if absent(w.about) {
+		return answer
+	}
+	return answer.With("_meta", answer.Get("_meta").With(metaRelated, w.about))
 }
 
 func newToLegacy(b *Bridge, hello strictjson.Value) *toLegacy {
@@ -80,6 +99,7 @@ func newToLegacy(b *Bridge, hello strictjson.Value) *toLegacy {
 		b: b, hello: hello, caps: withoutTasks(b.hello.Get("_meta").Get(metaCapabilities)), level: -1,
 		calls: map[string]*call{}, byClient: map[string]*call{}, suspended: map[string]*call{}, wanted: map[string]*wanted{},
 		own: map[string]func(jsonrpc.Message){}, listens: map[string]*listen{}, followed: map[string]*followed{}, line: line{mu: &b.mu},
+		tasks: map[string]*olderTask{}, required: map[string]bool{},
 	}
 }
 
@@ -101,6 +121,9 @@ func (t *toLegacy) end() {
 	t.line.stop()
 	for _, c := range t.suspended {
 		c.timer.Stop()
+	}
+	for _, task := range t.tasks {
+		task.quiet()
 	}
 }
 
@@ -127,6 +150,8 @@ func (t *toLegacy) fromClient(m jsonrpc.Message) {
 		t.b.toClient(result(m.ID, t.discovery()))
 	case m.Method == "subscriptions/listen":
 		t.listen(m)
+	case m.Method == "tasks/get" || m.Method == "tasks/update" || m.Method == "tasks/cancel":
+		t.aboutTask(m)
 	case asks(m.Method) && !absent(m.Params.Get("requestState")):
 		t.resume(m)
 	case asks(m.Method), translated(m.Method):
@@ -152,6 +177,10 @@ func (t *toLegacy) revert(m jsonrpc.Message) {
 	for _, l := range t.listens {
 		t.unlisten(l)
 	}
+	for _, task := range t.tasks {
+		t.silence(task, "the client began anew")
+		task.quiet()
+	}
 	t.line.giveUp()
 	t.line.move()
 	t.b.toClient(result(m.ID, t.hello))
@@ -170,7 +199,7 @@ func (t *toLegacy) discovery() strictjson.Value {
 	return strictjson.Object(
 		member("resultType", str("complete")),
 		member("supportedVersions", strictjson.Array(versions...)),
-		member("capabilities", withoutTasks(t.hello.Get("capabilities"))),
+		member("capabilities", t.capabilities()),
 		member("instructions", t.hello.Get("instructions")),
 		member("_meta", meta),
 		member("ttlMs", strictjson.Number("0")),
@@ -195,7 +224,7 @@ func (c *call) wants(meta, otherwise strictjson.Value) {
 
 // send sends a call to the server once it is its turn.
 func (t *toLegacy) send(c *call) {
-	c.sent, c.told = false, false
+	c.sent, c.told, c.asTask = false, false, false
 	t.line.put(waiting{c, c.params.Size(), func() bool { return t.goes(c) }})
 }
 
@@ -208,15 +237,22 @@ func (t *toLegacy) goes(c *call) bool {
 			return false
 		}
 	}
+	asTask, known := t.runs(c)
+	if !known {
+		return false
+	}
 	if t.adopt(c); len(c.waiting) > 0 {
 		t.suspend(c)
 		return true
 	}
-	c.sent = true
+	c.sent, c.asTask = true, asTask
 	t.calls[c.server.Key()] = c
 	params := withoutMeta(c.params).Without("inputResponses", "requestState", "task")
 	if meta := params.Get("_meta"); !absent(meta.Get("progressToken")) { // it is the id on both sides
 		params = params.With("_meta", meta.With("progressToken", c.server.Value()))
+	}
+	if asTask {
+		params = params.With("task", strictjson.Object())
 	}
 	t.b.toServer(request(c.server, c.method, params))
 	return true
@@ -266,7 +302,7 @@ func (t *toLegacy) cancel(m jsonrpc.Message) {
 	}
 	t.drop(c)
 	if c.sent {
-		t.b.toServer(notification(m.Method, withoutMeta(m.Params).With("requestId", c.server.Value())))
+		t.giveUp(c, notification(m.Method, withoutMeta(m.Params).With("requestId", c.server.Value())))
 	}
 }
 
@@ -320,6 +356,19 @@ func (t *toLegacy) fromServer(m jsonrpc.Message) {
 
 // answered takes the answer to a call.
 func (t *toLegacy) answered(c *call, m jsonrpc.Message) {
+	if c.then != nil {
+		c.then(m)
+		return
+	}
+	if task, is := t.became(c, m); task != nil && !hasTasks(c.caps) {
+		t.waitFor(c, task)
+		return
+	} else if task != nil {
+		m.Result, c.created = modernTask(task.id, m.Result.Get("task")).With("resultType", str("task")).With("_meta", m.Result.Get("_meta")), true
+	} else if is {
+		t.stop(m.Result.Get("task").Get("taskId").Str())
+		m = failure(m.ID, jsonrpc.CodeInternal, "the server answered with a task that was not asked for, or is one too many")
+	}
 	switch code, _ := jsonrpc.ErrorCode(m.Error); {
 	case code == codeOpenAddress && asks(c.method) && t.addresses(c, m.Error): // the client is asked to open them
 	case c.id.IsZero():
@@ -339,7 +388,12 @@ func (t *toLegacy) answered(c *call, m jsonrpc.Message) {
 func (t *toLegacy) deliver(c *call, m jsonrpc.Message) {
 	m.ID = c.id
 	switch {
+	case c.created:
 	case absent(m.Error):
+		if c.method == "tools/list" {
+			t.learn(m.Result)
+			t.surveyed = t.surveyed || absent(m.Result.Get("nextCursor")) && absent(c.params.Get("cursor"))
+		}
 		m.Result = modernResult(c.method, m.Result)
 	case !absent(c.lacks):
 		m.Error = jsonrpc.NewError(codeCapability, m.Error.Get("message").Str(), strictjson.Object(member("requiredCapabilities", c.lacks)))

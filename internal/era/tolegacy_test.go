@@ -57,12 +57,14 @@ func TestCallsOfAModernClient(t *testing.T) {
 			r.server(`{"id":"q",` + tt.answer)
 			one(t, r.atClient(), `{"id":"q",`+tt.got)
 		}
-		for _, method := range []string{"ping", "initialize", "logging/setLevel", "resources/subscribe", "tasks/get", "tasks/list"} {
+		for _, method := range []string{"ping", "initialize", "logging/setLevel", "resources/subscribe", "tasks/list", "tasks/result"} {
 			r.client(`{"id":"q","method":"` + method + `","params":{` + meta + `}}`)
 			if got := r.atClient(); len(got) != 1 || !strings.Contains(written(got), "is not translated") {
 				t.Errorf("%s: %s", method, written(got))
 			}
 		}
+		r.client(`{"id":"q","method":"tasks/get","params":{"taskId":"t",` + meta + `}}`)
+		one(t, r.atClient(), `{"id":"q","error":{"code":-32601,"message":"tasks/get: the server has no tasks"}}`)
 		r.client(`{"id":"q","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01"}}}`)
 		one(t, r.atClient(), `{"id":"q","error":{"code":-32022,"message":"the protocol version is not supported","data":{"supported":["2026-07-28"],"requested":"2027-01-01"}}}`)
 		r.client(`{"id":"q","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)

@@ -28,7 +28,9 @@ type toModern struct {
 	byClient map[string]*round // by the client's
 	asked    map[string]*round // that wait for an answer of the client, by the id of the question
 	feed
-	line line
+	line  line
+	tasks map[string]*newerTask // by id
+	own   map[string]func(jsonrpc.Message)
 }
 
 // round is a request of the client, which may be sent more than once.
@@ -40,6 +42,11 @@ type round struct {
 	rounds     int
 	busy       int
 	timer      *time.Timer
+
+	keep     time.Duration         // it was asked for as a task, whose outcome is kept so long; 0 = it was not
+	declares bool                  // the server was told that the client takes tasks
+	of       *newerTask            // that it is about, or waits for
+	then     func(jsonrpc.Message) // takes its answer, if not nil
 
 	questions map[string]question // that the client has not answered, by their id
 	state     strictjson.Value
@@ -58,7 +65,8 @@ func newToModern(b *Bridge, found strictjson.Value) *toModern {
 		version = legacy[0]
 	}
 	t := &toModern{b: b, found: found, meta: modernMeta(b.hello), version: version,
-		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}, line: line{mu: &b.mu}}
+		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}, line: line{mu: &b.mu},
+		tasks: map[string]*newerTask{}, own: map[string]func(jsonrpc.Message){}}
 	t.feed.open, t.feed.uris = map[string]*stream{}, map[string]*stream{}
 	return t
 }
@@ -77,7 +85,7 @@ func (t *toModern) clientID(id jsonrpc.ID) jsonrpc.ID {
 		t.drop(r)
 		return r.id
 	}
-	if t.ended(failure(id, jsonrpc.CodeInternal, "unreadable")) {
+	if m := failure(id, jsonrpc.CodeInternal, "unreadable"); t.ended(m) || t.mine(m) {
 		return jsonrpc.ID{}
 	}
 	return id
@@ -89,6 +97,9 @@ func (t *toModern) end() {
 	}
 	t.feed.stop()
 	t.line.stop()
+	for _, task := range t.tasks {
+		task.quiet()
+	}
 }
 
 func (r *round) stop() {
@@ -111,6 +122,9 @@ func (t *toModern) fromClient(m jsonrpc.Message) {
 			if r := t.byClient[id.Key()]; r != nil {
 				sent := t.calls[r.server.Key()] == r
 				t.drop(r)
+				if r.of != nil {
+					t.left(r)
+				}
 				if sent {
 					t.b.toServer(notification(m.Method, m.Params.With("requestId", r.server.Value())))
 				}
@@ -138,12 +152,15 @@ func (t *toModern) fromClient(m jsonrpc.Message) {
 		t.subscribe(m)
 	case "resources/unsubscribe":
 		t.unsubscribe(m)
+	case "tasks/get", "tasks/result", "tasks/cancel":
+		t.aboutTask(m)
 	default:
 		if !asks(m.Method) && !translated(m.Method) {
 			t.refuse(m, jsonrpc.CodeMethodNotFound, m.Method+" is not translated: the server speaks MCP "+Modern+", its client "+t.version)
 			return
 		}
 		r := &round{id: m.ID, method: m.Method, params: t.modern(m.Params), extra: m.Extra}
+		t.wantsTask(r, m.Params.Get("task"))
 		t.byClient[m.ID.Key()] = r
 		t.send(r, m.ID, r.params)
 	}
@@ -187,9 +204,14 @@ func (t *toModern) greeting() strictjson.Value {
 	if !named(info) {
 		info = strictjson.Object(member("name", str("unnamed")), member("version", str("0")))
 	}
+	caps := withoutTasks(t.found.Get("capabilities"))
+	if t.takesTasks() {
+		caps = caps.With("tasks", strictjson.Object(member("cancel", strictjson.Object()),
+			member("requests", strictjson.Object(member("tools", strictjson.Object(member("call", strictjson.Object())))))))
+	}
 	return strictjson.Object(
 		member("protocolVersion", str(t.version)),
-		member("capabilities", withoutTasks(t.found.Get("capabilities"))),
+		member("capabilities", caps),
 		member("serverInfo", info),
 		member("instructions", t.found.Get("instructions")))
 }
@@ -197,7 +219,9 @@ func (t *toModern) greeting() strictjson.Value {
 // drop forgets a call, and takes back what the client was asked for it.
 func (t *toModern) drop(r *round) {
 	r.stop()
-	delete(t.byClient, r.id.Key())
+	if t.byClient[r.id.Key()] == r {
+		delete(t.byClient, r.id.Key())
+	}
 	delete(t.calls, r.server.Key())
 	t.line.drop(r)
 	for key, q := range r.questions {
@@ -209,6 +233,10 @@ func (t *toModern) drop(r *round) {
 
 // fail answers a call that cannot go on.
 func (t *toModern) fail(r *round, why string) {
+	if r.method == "tasks/update" {
+		t.abandon(r.of, why)
+		return
+	}
 	t.drop(r)
 	t.b.toClient(failure(r.id, jsonrpc.CodeInternal, why))
 }
@@ -220,7 +248,7 @@ func (t *toModern) fromServer(m jsonrpc.Message) {
 	case jsonrpc.Notification:
 		t.news(m)
 	default:
-		if t.ended(m) {
+		if t.ended(m) || t.mine(m) {
 			return
 		}
 		r := t.calls[m.ID.Key()]
@@ -233,6 +261,13 @@ func (t *toModern) fromServer(m jsonrpc.Message) {
 }
 
 func (t *toModern) answered(r *round, m jsonrpc.Message) {
+	if r.then != nil {
+		r.then(m)
+		return
+	}
+	if t.became(r, m) {
+		return
+	}
 	switch kind := m.Result.Get("resultType").Str(); {
 	case kind == "input_required" && asks(r.method):
 		t.ask(r, m.Result)

@@ -30,6 +30,8 @@ const (
 	metaServer       = metaPrefix + "serverInfo"
 	metaSubscription = metaPrefix + "subscriptionId"
 
+	metaRelated = metaPrefix + "related-task"
+
 	tasksExtension = metaPrefix + "tasks"
 )
 
@@ -64,13 +66,18 @@ func member(name string, v strictjson.Value) strictjson.Member {
 
 var str = strictjson.String
 
+// only is an object with one member.
+func only(name, text string) strictjson.Value { return strictjson.Object(member(name, str(text))) }
+
 // names lists a set in order.
-func names(set map[string]bool) strictjson.Value {
-	var list []strictjson.Value
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		list = append(list, str(name))
+func names(set map[string]bool) strictjson.Value { return list(slices.Sorted(maps.Keys(set))) }
+
+func list(texts []string) strictjson.Value {
+	var values []strictjson.Value
+	for _, text := range texts {
+		values = append(values, str(text))
 	}
-	return strictjson.Array(list...)
+	return strictjson.Array(values...)
 }
 
 func absent(v strictjson.Value) bool { return v.Kind() == strictjson.KindAbsent }
@@ -142,6 +149,64 @@ func withoutTasks(capabilities strictjson.Value) strictjson.Value {
 		capabilities = capabilities.With("extensions", extensions.Without(tasksExtension))
 	}
 	return capabilities
+}
+
+// withTasks declares the tasks extension.
+func withTasks(capabilities strictjson.Value) strictjson.Value {
+	extensions := capabilities.Get("extensions")
+	if extensions.Kind() != strictjson.KindObject {
+		extensions = strictjson.Object()
+	}
+	return capabilities.With("extensions", extensions.With(tasksExtension, strictjson.Object()))
+}
+
+// hasTasks says whether capabilities, of a client or server, declare the tasks extension.
+func hasTasks(capabilities strictjson.Value) bool {
+	return capabilities.Get("extensions").Get(tasksExtension).Kind() == strictjson.KindObject
+}
+
+// lacksTasks is the modern refusal of a client that does not declare the tasks extension.
+func lacksTasks(id jsonrpc.ID) jsonrpc.Message {
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(codeCapability, "the client does not declare the tasks extension",
+		strictjson.Object(member("requiredCapabilities", withTasks(strictjson.Object()))))}
+}
+
+// related is what the older era says of a task in _meta.
+func related(id string) strictjson.Value { return only("taskId", id) }
+
+// unrelated takes that out of the _meta of a result or question.
+func unrelated(v strictjson.Value) strictjson.Value {
+	meta := v.Get("_meta")
+	if absent(meta.Get(metaRelated)) {
+		return v
+	}
+	if meta = meta.Without(metaRelated); meta.Len() == 0 {
+		meta = strictjson.Value{}
+	}
+	return v.With("_meta", meta)
+}
+
+// modernTask writes a task of the older era as one of the newer.
+func modernTask(id string, v strictjson.Value) strictjson.Value {
+	ttl := v.Get("ttl")
+	if absent(ttl) {
+		ttl = strictjson.Null()
+	}
+	v = v.With("taskId", str(id)).With("ttlMs", ttl).With("pollIntervalMs", v.Get("pollInterval"))
+	return v.Without("ttl", "pollInterval", "result", "error", "inputRequests", "requestState", "resultType")
+}
+
+// legacyTask writes a task of the newer era as one of the older, in which a task has failed that led to a result that says so.
+func legacyTask(id string, v strictjson.Value) strictjson.Value {
+	if v.Get("status").Str() == "completed" && v.Get("result").Get("isError").Bool() {
+		v = v.With("status", str("failed"))
+	}
+	ttl := v.Get("ttlMs")
+	if absent(ttl) {
+		ttl = strictjson.Null()
+	}
+	v = v.With("taskId", str(id)).With("ttl", ttl).With("pollInterval", v.Get("pollIntervalMs"))
+	return v.Without("ttlMs", "pollIntervalMs", "result", "error", "inputRequests", "requestState", "resultType", "_meta")
 }
 
 // Takes says whether capabilities of a client declare that it answers a request of a server. Sampling with tools, or with a choice
