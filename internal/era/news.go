@@ -110,8 +110,8 @@ func (t *toLegacy) listen(m jsonrpc.Message) {
 		}
 	}
 	for _, id := range tasks.Elems() {
-		if t.tasks[id.Str()] != nil && !slices.Contains(l.tasks, id.Str()) && len(l.tasks) < maxListens {
-			l.tasks = append(l.tasks, id.Str())
+		if task := t.tasks[id.Str()]; task != nil && !slices.Contains(l.tasks, task.id) && len(l.tasks) < maxURIs {
+			l.tasks = append(l.tasks, task.id)
 		}
 	}
 	for _, uri := range slices.Sorted(maps.Keys(l.uris)) {

@@ -59,15 +59,6 @@ func (t *toModern) wantsTask(r *round, task strictjson.Value) {
 	}
 }
 
-// milliseconds reads a number of them, of which there may be too many; 0 for none.
-func milliseconds(v strictjson.Value) time.Duration {
-	n, err := strconv.ParseInt(v.Number(), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return time.Duration(max(0, min(n, 1<<40))) * time.Millisecond
-}
-
 // became takes the answer to a call that is a task, or shall be one. false: it is an answer like any other.
 func (t *toModern) became(r *round, m jsonrpc.Message) bool {
 	kind := m.Result.Get("resultType").Str()

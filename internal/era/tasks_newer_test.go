@@ -69,7 +69,7 @@ func TestATaskOfANewerServer(t *testing.T) {
 				r.server(detailed(get, `"status":"working"`))
 				none(t, "the client", r.atClient())
 				none(t, "the server", r.atServer())
-				time.Sleep(pollMin)
+				time.Sleep(pollUsual)
 				r.server(detailed(r.atServer()[0], tt.stands))
 				one(t, r.atClient(), `{"id":"r",`+tt.led)
 				time.Sleep(time.Hour)
@@ -109,7 +109,7 @@ func TestATaskOfANewerServerNeedsInput(t *testing.T) {
 		}
 		same(t, asked[0], `{"id":ID,"method":"elicitation/create","params":{"message":"m","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"}}}}`)
 		same(t, asked[1], `{"id":ID,"method":"roots/list","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"}}}}`)
-		time.Sleep(pollMin)
+		time.Sleep(pollUsual)
 		r.server(detailed(r.atServer()[0], needs)) // each is asked once
 		none(t, "the client", r.atClient())
 		r.client(`{"id":` + id(asked[1]) + `,"result":{"roots":[]}}`)
@@ -117,7 +117,7 @@ func TestATaskOfANewerServerNeedsInput(t *testing.T) {
 		r.client(`{"id":` + id(asked[0]) + `,"result":{"action":"accept","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"}}}}`)
 		update := one(t, r.atServer(), `{"id":ID,"method":"tasks/update","params":{"taskId":"x",`+tasksMeta+`,"inputResponses":{"k2":{"roots":[]},"k1":{"action":"accept"}}}}`)
 		r.server(`{"id":` + id(update) + `,"result":{"resultType":"complete"}}`)
-		time.Sleep(pollMin)
+		time.Sleep(pollUsual)
 		r.server(detailed(r.atServer()[0], `"status":"completed","result":{"content":[]}`))
 		if got := r.atClient(); len(got) != 2 || got[0].Result.Get("content").Kind() == 0 || got[1].Result.Get("content").Kind() == 0 {
 			t.Errorf("%s", written(got))
@@ -233,7 +233,7 @@ func TestATaskForAClientThatAskedForNone(t *testing.T) {
 			if sent := r.atServer(); len(sent) != 1 || sent[0].Method != "tasks/update" {
 				t.Error(written(sent))
 			}
-			time.Sleep(pollMin)
+			time.Sleep(pollUsual)
 			r.server(detailed(r.atServer()[0], `"status":"completed","result":{"resultType":"complete","content":[]}`))
 			one(t, r.atClient(), `{"id":"a","result":{"content":[]}}`)
 
@@ -372,7 +372,7 @@ func TestTasksOfANewerServerAreBounded(t *testing.T) {
 				break
 			}
 			r.client(`{"id":` + id(asked[0]) + `,"result":{"roots":[]}}`)
-			time.Sleep(pollMin)
+			time.Sleep(pollUsual)
 			synctest.Wait()
 			get = r.atServer()[1:]
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
@@ -18,8 +19,9 @@ const (
 	maxTaskWaits = 16               // requests that wait for the same task
 	maxTools     = 4096             // tools that are known to be tasks only
 	maxSurvey    = 32               // pages of a list of tools that the bridge reads itself
-	pollMin      = time.Second      // how often a server is asked how a task stands
-	pollMax      = 30 * time.Second // …
+	pollUsual    = time.Second      // how often a server is asked how a task stands, where it does not say
+	pollMin      = pollUsual / 10   // … where it says less
+	pollMax      = 30 * time.Second // … or more
 )
 
 // olderTask is a call of a modern client that became a task at an older server. Its id is the server's.
@@ -242,7 +244,7 @@ func (t *toLegacy) learn(list strictjson.Value) {
 		if tool.Get("execution").Get("taskSupport").Str() != "required" {
 			delete(t.required, name)
 		} else if len(t.required) < maxTools && len(name) <= maxTaskID {
-			t.required[name] = true
+			t.required[strings.Clone(name)] = true
 		}
 	}
 }
@@ -257,8 +259,9 @@ func (t *toLegacy) became(c *call, m jsonrpc.Message) (task *olderTask, is bool)
 	if !c.asTask || id == "" || len(id) > maxTaskID || t.tasks[id] != nil || !t.room() {
 		return nil, true
 	}
-	ttl, _ := strconv.ParseInt(v.Get("ttl").Number(), 10, 64)
-	task = &olderTask{id: id, caps: c.caps, began: time.Now(), ttl: max(0, min(time.Duration(ttl), 1<<40)) * time.Millisecond, asked: map[string]*wanted{}}
+	id = strings.Clone(id) // as all that is kept: without the message that it came with
+	caps, _ := strictjson.Parse(c.caps.Append(nil), strictjson.Limits{})
+	task = &olderTask{id: id, caps: caps, began: time.Now(), ttl: milliseconds(v.Get("ttl")), asked: map[string]*wanted{}}
 	t.tasks[id] = task
 	return task, true
 }
@@ -374,6 +377,17 @@ func (t *toLegacy) poll(task *olderTask) {
 
 // every is how long to wait before a server is asked again.
 func every(asked strictjson.Value) time.Duration {
-	ms, _ := strconv.ParseInt(asked.Number(), 10, 64)
-	return max(pollMin, min(time.Duration(min(ms, 1<<30))*time.Millisecond, pollMax))
+	if wait := milliseconds(asked); wait > 0 {
+		return max(pollMin, min(wait, pollMax))
+	}
+	return pollUsual
+}
+
+// milliseconds reads a number of them, of which there may be too many; 0 for none.
+func milliseconds(v strictjson.Value) time.Duration {
+	n, err := strconv.ParseInt(v.Number(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(max(0, min(n, 1<<40))) * time.Millisecond
 }

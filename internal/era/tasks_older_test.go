@@ -282,7 +282,7 @@ func TestSubscriptionsToTasksOfAnOlderServer(t *testing.T) {
 		}
 		r.server(state(r.atServer()[0], "working"))
 		told("working")
-		time.Sleep(pollMin)
+		time.Sleep(pollUsual)
 		r.server(state(r.atServer()[0], "working")) // nothing new
 		told()
 		r.server(`{"method":"notifications/tasks/status","params":{"taskId":"x","status":"completed","result":"forged"}}`, `{"method":"notifications/tasks/status","params":{"taskId":"y","status":"completed"}}`)
@@ -291,7 +291,7 @@ func TestSubscriptionsToTasksOfAnOlderServer(t *testing.T) {
 		r.server(state(r.atServer()[0], "input_required"))
 		fetch := r.atServer()[0]
 		told("input_required")
-		time.Sleep(pollMin)
+		time.Sleep(pollUsual)
 		r.server(state(r.atServer()[0], "completed"))
 		r.server(`{"id":` + id(fetch) + `,"result":{"content":[]}}`)
 		told("completed")

@@ -130,6 +130,30 @@ const modes = {
       (await tasks.listTasks()).tasks.filter((t) => [run.id, stop.id].includes(t.taskId)).map((t) => t.status).sort());
     await attempt("none", () => tasks.getTask("no-such-task"));
   },
+  // Tasks of a server of 2026-07-28 for this client of 2025-11-25: one that asks for something, one that is answered at once, the same
+  // without a task, and one that is cancelled.
+  async newerTasks() {
+    const tasks = client.experimental.tasks;
+    const prefix = process.env.PREFIX ?? "";
+    const stream = (name, args = {}) =>
+      tasks.callToolStream({ name: prefix + name, arguments: args }, types.CallToolResultSchema, { task: { ttl: 300_000 } });
+    const run = async (...call) => {
+      const states = [];
+      let last;
+      for await (last of stream(...call)) if (last.task) states.push([last.task.status, last.task.statusMessage]);
+      return { states, result: last.result, error: last.error?.message };
+    };
+    await attempt("tools", () => client.listTools());
+    await attempt("run", () => run("research"));
+    await attempt("atOnce", () => run("echo", { Message: "hello" }));
+    await attempt("plain", () => tool(prefix + "research"));
+    await attempt("cancel", async () => {
+      const { taskId } = (await stream("research").next()).value.task;
+      return [(await tasks.cancelTask(taskId)).status, (await tasks.getTask(taskId)).status];
+    });
+    await attempt("none", () => tasks.getTask("no-such-task"));
+    out.seen = seen;
+  },
   async calls() {
     for (const [name, a] of Object.entries(JSON.parse(process.env.CALLS))) await attempt(name, () => tool(name, a));
   },

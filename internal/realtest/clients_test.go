@@ -66,9 +66,15 @@ func (p parts) behind(command []string, flags ...string) []string {
 // typescript runs client.mjs and returns what it prints. ready is called when the client says so.
 func (p parts) typescript(t *testing.T, what string, command []string, ready func(pid int)) map[string]json.RawMessage {
 	t.Helper()
+	return p.script(t, "client.mjs", append([]string{what}, command...), ready)
+}
+
+// script runs a client that is written for Node.
+func (p parts) script(t *testing.T, file string, args []string, ready func(pid int)) map[string]json.RawMessage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", append([]string{filepath.Join(repotest.Root(t), "internal/realtest/client.mjs"), what}, command...)...)
+	cmd := exec.CommandContext(ctx, "node", append([]string{filepath.Join(repotest.Root(t), "internal/realtest", file)}, args...)...)
 	cmd.Env = append(os.Environ(), "HEARSAY_NPM="+p.npm, "PLANTED_SECRET=s3cret")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -32,7 +32,7 @@ import (
 func TestModernClientOfServerEverything(t *testing.T) {
 	p := newParts(t)
 	byHTTP := serveFile(t, p.hearsay, fmt.Sprintf("servers:\n  srv: {command: [node, %q], sandbox: off}\npermissions:\n  allow: [srv.*]\ntools:\n%s", p.everything[1],
-		effectsOf("srv", "echo", "get-roots-list", "trigger-sampling-request", "trigger-elicitation-request", "trigger-long-running-operation", "toggle-subscriber-updates", "get-structured-content", "get-sum")))
+		effectsOf("srv", "echo", "get-roots-list", "trigger-sampling-request", "trigger-elicitation-request", "trigger-long-running-operation", "toggle-subscriber-updates", "get-structured-content", "get-sum", "simulate-research-query")))
 	command := p.behind(p.everything)
 	for name, transport := range map[string]mcp.Transport{
 		"stdio": &mcp.CommandTransport{Command: exec.Command(command[0], command[1:]...)},
@@ -103,6 +103,7 @@ func TestModernClientOfServerEverything(t *testing.T) {
 			expect("sampling", call("trigger-sampling-request", map[string]any{"prompt": "say it", "maxTokens": 20}, nil), "sampled")
 			expect("elicitation", call("trigger-elicitation-request", nil, nil), "declined")
 			expect("long", call("trigger-long-running-operation", map[string]any{"duration": 0.5, "steps": 5}, mcp.Meta{"progressToken": "tok"}), "completed")
+			expect("a task", call("simulate-research-query", map[string]any{"topic": "whales"}, nil), "whales") // of a client that knows none
 			mu.Lock()
 			for what, want := range map[string]string{"sampling": "say it", "elicitation": ""} {
 				if len(seen[what]) != 1 {
@@ -168,12 +169,7 @@ func effectsOf(server string, names ...string) (text string) {
 // A client on the official TypeScript SDK, which knows only initialize, in front of a server that knows only 2026-07-28, over stdio and HTTP.
 func TestOlderClientOfANewerServer(t *testing.T) {
 	p := newParts(t)
-	server := filepath.Join(t.TempDir(), "server")
-	build := exec.Command("go", "build", "-o", server, "./internal/realtest/goserver")
-	build.Dir = repotest.Root(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	server := buildServer(t)
 	check := func(t *testing.T, s *mcp.ClientSession, changed <-chan bool, asked *int) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -218,20 +214,7 @@ func TestOlderClientOfANewerServer(t *testing.T) {
 			command := p.behind([]string{server, "-modern"})
 			var transport mcp.Transport = &mcp.CommandTransport{Command: exec.Command(command[0], command[1:]...)}
 			if name == "HTTP" {
-				cmd := exec.Command(server, "-modern", "-http")
-				out, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				defer cmd.Wait()
-				defer cmd.Process.Kill()
-				var at string
-				if _, err := fmt.Fscanln(out, &at); err != nil {
-					t.Fatal(err)
-				}
+				at := onAddress(t, server, "-modern", "-http")
 				transport = &mcp.StreamableClientTransport{Endpoint: serveFile(t, p.hearsay, fmt.Sprintf("servers:\n  srv: {url: %q}\npermissions:\n  allow: [srv.*]\ntools:\n%s", at, effectsOf("srv", "ask", "echo", "grow")))}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -259,6 +242,36 @@ func TestOlderClientOfANewerServer(t *testing.T) {
 			t.Errorf("ping: %s", text)
 		}
 	})
+}
+
+// buildServer builds the server on the Go SDK.
+func buildServer(t *testing.T) string {
+	t.Helper()
+	server := filepath.Join(t.TempDir(), "server")
+	build := exec.Command("go", "build", "-o", server, "./internal/realtest/goserver")
+	build.Dir = repotest.Root(t)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return server
+}
+
+// onAddress starts a server that prints its address.
+func onAddress(t *testing.T, command ...string) (at string) {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if _, err := fmt.Fscanln(out, &at); err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // onlyModern stands before a server and refuses what only older clients say.

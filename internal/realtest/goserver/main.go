@@ -1,6 +1,6 @@
 // Command goserver is a server on the Go SDK, which speaks 2026-07-28 and what came before; with -legacy only that, with -modern only
-// 2026-07-28: a tool that asks the person, one that changes the list of tools, one that echoes, and one that tells a variable of its environment. With
-// -http it serves streamable HTTP on a free port of loopback and prints its address.
+// 2026-07-28: a tool that asks the person, one that changes the list of tools, one that echoes, and one that tells a variable of its environment; with
+// -tasks one that runs as a task. With -http it serves streamable HTTP on a free port of loopback and prints its address.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 func main() {
 	legacy := flag.Bool("legacy", false, "speak at most 2025-11-25")
 	modern := flag.Bool("modern", false, "speak at least 2026-07-28")
+	tasks := flag.Bool("tasks", false, "have the tasks extension")
 	onHTTP := flag.Bool("http", false, "serve streamable HTTP instead of standard input and output")
 	flag.Parse()
 	opt := &mcp.ServerOptions{}
@@ -28,6 +29,9 @@ func main() {
 	}
 	if *modern {
 		opt.SupportedProtocolVersions = []string{"2026-07-28"}
+	}
+	if *tasks {
+		opt.Capabilities = &mcp.ServerCapabilities{Extensions: map[string]any{extension: struct{}{}}}
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "goserver", Version: "1"}, opt)
 	mcp.AddTool(server, &mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -57,6 +61,11 @@ func main() {
 	mcp.AddTool(server, &mcp.Tool{Name: "env"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Name string }) (*mcp.CallToolResult, any, error) {
 		return text(in.Name + "=" + os.Getenv(in.Name)), nil, nil
 	})
+	if *tasks {
+		if err := addTasks(server); err != nil {
+			log.Fatal(err)
+		}
+	}
 	if *modern { // the SDK would answer with an older version all the same
 		server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
