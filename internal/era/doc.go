@@ -9,10 +9,17 @@
 // "input_required": the call stays open at the server, and the client's retry goes on with it. A newer server's "input_required"
 // becomes questions to the client, and the bridge retries.
 //
+// Tasks are translated as far as both eras have them: a call becomes one where a server has to run it as one, or where an older client
+// asks for one. A client that knows no tasks, or asks for none, has the outcome as the answer to its call.
+//
 // # Limits
 //
-// Tasks are not translated: neither side is told that the other has them. What one era lacks is refused with an error that names it:
-// resources/subscribe, logging/setLevel and ping from a newer client, subscriptions/listen from an older one. On stdio a server does not
-// say which call it asks or logs for; the bridge takes the call that was sent last. A question asked outside any call waits for
-// the next call that can carry it. Contents are not translated: what a newer server puts into a result reaches the older client as it is.
+// What one era lacks is refused with an error that names it: resources/subscribe, logging/setLevel, ping, tasks/list and tasks/result
+// from a newer client, subscriptions/listen from an older one; tasks/list of a newer server. Neither may a server's question to the client be a
+// task, which only the older era has, nor is an older client told of a newer server's tasks by itself: it has to ask. A client reaches only
+// tasks that its own calls became, on the same connection. On stdio a server does not say which call it asks or logs for, unless it is
+// for a task; the bridge takes the call that was sent last. A question asked outside any call waits for the next call that can carry
+// it. Contents are not translated: what a newer server puts into a result, or a server of either era into the definition of a tool,
+// reaches the client as it is. So the tools of a newer server do not say that they may be tasks: an older client asks for one because its
+// user wants it, or it calls plainly.
 package era
