@@ -56,18 +56,18 @@ git's hooks and configuration, the configuration of agents and editors, and what
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "config", "c", "", "configuration `FILE`; its sandbox and egress sections hold, the flags add to them")
-	flags.StringVar(&f.preset, "preset", "", "`PRESET`: server, project-ro or project-rw")
+	flags.StringVarP(&f.file, "config", "c", "", "the `FILE` whose sandbox and egress sections hold; the flags add to them")
+	flags.StringVar(&f.preset, "preset", "", "the `PRESET`: server (the default), project-ro or project-rw")
 	flags.StringVar(&f.project, "project", "", "the `FOLDER` of a project preset (default: the working folder)")
-	flags.StringVar(&f.state, "state", "", "`FOLDER` kept between runs, writable at "+sandbox.StateDir+" inside")
-	flags.StringVar(&f.dir, "dir", "", "working `FOLDER` inside")
-	flags.StringArrayVar(&f.read, "read", nil, "`PATH` also visible, read-only (repeatable)")
-	flags.StringArrayVar(&f.write, "write", nil, "`PATH` also visible and writable (repeatable)")
-	flags.StringArrayVar(&f.hide, "hide", nil, "`PATH` not visible, inside what is listed (repeatable)")
-	flags.StringArrayVar(&f.allow, "allow", nil, "`HOST[:PORT]` that may be reached; without a port 443 and 80 (repeatable)")
+	flags.StringVar(&f.state, "state", "", "a `FOLDER` kept between runs, writable at "+sandbox.StateDir+" inside")
+	flags.StringVar(&f.dir, "dir", "", "the working `FOLDER` inside")
+	flags.StringArrayVar(&f.read, "read", nil, "show it `PATH`, read-only (repeatable)")
+	flags.StringArrayVar(&f.write, "write", nil, "show it `PATH`, and let it write there (repeatable)")
+	flags.StringArrayVar(&f.hide, "hide", nil, "do not show it `PATH`, inside what is shown (repeatable)")
+	flags.StringArrayVar(&f.allow, "allow", nil, "let it reach `HOST[:PORT]`; without a port: 443 and 80 (repeatable)")
 	flags.StringArrayVar(&f.env, "env", nil, "give the command `NAME=VALUE`, or NAME with the value it has here (repeatable)")
-	flags.StringVar(&f.memory, "memory", "", "limit of memory (`SIZE`), such as 512MiB; needs a delegated cgroup")
-	flags.StringArrayVar(&f.weaker, "weaker", nil, "give up a layer (`MODE`): "+joined(sandbox.WeakerModes)+" (repeatable)")
+	flags.StringVar(&f.memory, "memory", "", "at most this `SIZE` of memory, such as 512MiB; needs a delegated cgroup")
+	flags.StringArrayVar(&f.weaker, "weaker", nil, "give up a layer; `MODE` is "+joined(sandbox.WeakerModes, ", ")+" (repeatable)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print what is enforced, and every connection")
 	return cmd
 }

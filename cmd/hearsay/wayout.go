@@ -96,7 +96,7 @@ func auditSandbox(log *audit.Log, name string, spec *sandbox.Spec, r sandbox.Rep
 		detail["network"] = "egress"
 	}
 	if len(r.Weaker) > 0 {
-		detail["weaker"] = joined(r.Weaker)
+		detail["weaker"] = joined(r.Weaker, " ")
 	}
 	for _, l := range r.Layers {
 		detail["layer "+l.Name] = strings.TrimSpace(string(l.State) + ": " + l.Detail)
@@ -107,12 +107,12 @@ func auditSandbox(log *audit.Log, name string, spec *sandbox.Spec, r sandbox.Rep
 	return log.Append(audit.Event{Kind: audit.Start, Server: name, Detail: detail})
 }
 
-func joined(modes []sandbox.Weaker) string {
+func joined(modes []sandbox.Weaker, by string) string {
 	var names []string
 	for _, m := range modes {
 		names = append(names, string(m))
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, by)
 }
 
 // recordConnections writes every connection of a sandbox into the audit log before it is made, and tells a person of the refused ones;
