@@ -32,6 +32,7 @@ type conn struct {
 	trans *transparent
 	start time.Time
 	guard guard
+	crew  *crew
 
 	proto     Protocol
 	target    egress.Target       // the last one, for the log
@@ -50,8 +51,9 @@ type conn struct {
 }
 
 // handle serves one accepted connection to its end.
-func (s *Server) handle(ctx context.Context, nc net.Conn, r *room, tr *transparent) {
+func (s *Server) handle(ctx context.Context, nc net.Conn, r *room, tr *transparent, crew *crew) {
 	c := s.newConn(ctx, nc, r, tr)
+	c.crew = crew
 	defer c.finish()
 	defer func() {
 		if p := recover(); p != nil {

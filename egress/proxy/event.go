@@ -121,7 +121,11 @@ func (s *Server) emit(e Event) bool {
 	if e.Reason != "" {
 		attrs = append(attrs, slog.String("reason", string(e.Reason)))
 	}
-	s.log.LogAttrs(context.Background(), level, "egress "+string(e.Kind), attrs...)
+	if h := s.log.Handler(); h.Enabled(context.Background(), level) { // without the logger, which looks for its caller on the stack
+		r := slog.NewRecord(time.Now(), level, "egress "+string(e.Kind), 0)
+		r.AddAttrs(attrs...)
+		_ = h.Handle(context.Background(), r)
+	}
 	s.meter.event(e)
 	if s.opts.Record == nil {
 		return true

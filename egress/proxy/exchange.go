@@ -99,7 +99,7 @@ func (h *session) exchange(p plan, u *upstream) bool {
 func (h *session) send(u *upstream, f framing) *sending {
 	job := &sending{done: make(chan struct{})}
 	h.up.dst, h.up.chunked = u.Conn, f.kind == bodyChunked
-	go func() {
+	h.c.crew.do(func() {
 		defer close(job.done)
 		defer h.c.recovered(&job.err)
 		if job.err = h.c.movedUp(len(h.up.out)); job.err == nil {
@@ -111,7 +111,7 @@ func (h *session) send(u *upstream, f framing) *sending {
 		if errors.As(job.err, new(readError)) || errors.Is(job.err, errBytes) {
 			abort(u.Conn) // the client broke off or sent what is no body: the far side must not take it for whole
 		}
-	}()
+	})
 	return job
 }
 

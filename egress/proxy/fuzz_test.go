@@ -198,7 +198,7 @@ func FuzzFirstBytes(f *testing.F) {
 		}
 		m := &memory{in: bytes.NewReader(data)}
 		m.Conn, _ = net.Pipe()
-		s.handle(t.Context(), m, s.room("test"), nil)
+		s.handle(t.Context(), m, s.room("test"), nil, nil)
 		if allowed > 0 || panicked {
 			t.Fatalf("%d allowed, panic %v, under no policy; answer %q", allowed, panicked, m.out.Bytes())
 		}

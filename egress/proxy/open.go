@@ -135,8 +135,9 @@ var errRefused = net.ErrClosed
 // somebody else's now.
 func (c *conn) pump(far net.Conn, firstUp, firstDown func() error) error {
 	j := joint{
-		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, firstUp: firstUp, firstDown: firstDown, splice: &c.srv.pipes, recovered: c.recovered,
-		linger: func() { c.guard.begin(min(lingerTime, c.srv.opts.Limits.Idle)) },
+		client: c.in.Conn, server: far, up: c.movedUp, down: c.movedDn, firstUp: firstUp, firstDown: firstDown, splice: &c.srv.pipes, crew: c.crew,
+		recovered: c.recovered,
+		linger:    func() { c.guard.begin(min(lingerTime, c.srv.opts.Limits.Idle)) },
 	}
 	err := j.run()
 	if err != nil && err != errTaken {

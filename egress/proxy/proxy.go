@@ -271,8 +271,8 @@ func (s *Server) serve(ctx context.Context, l net.Listener, c Client, tr *transp
 	s.pipes.enter()
 	defer s.pipes.leave()
 
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	crew := newCrew()
+	defer crew.end()
 	ctx, cancel := context.WithCancel(ctx)
 	end := func() {
 		l.Close()
@@ -304,7 +304,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, c Client, tr *transp
 			continue
 		}
 		pause = 0
-		wg.Go(func() { s.handle(ctx, nc, r, tr) })
+		crew.do(func() { s.handle(ctx, nc, r, tr, crew) })
 	}
 }
 

@@ -22,6 +22,7 @@ type joint struct {
 	recovered      func(*error) // deferred where a panic could come
 	linger         func()       // called once, when nothing can reach anyone any more but a side still sends
 	splice         *spliceSet
+	crew           *crew
 
 	mu    sync.Mutex
 	quiet int // directions that deliver nothing any more
@@ -45,7 +46,11 @@ func (j *joint) run() error {
 	j.toClient.told, j.toServer.told = make(chan struct{}), make(chan struct{})
 	var upErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { upErr = j.direction(j.server, j.client, j.up, j.firstUp) })
+	wg.Add(1)
+	j.crew.do(func() {
+		defer wg.Done()
+		upErr = j.direction(j.server, j.client, j.up, j.firstUp)
+	})
 	downErr := j.direction(j.client, j.server, j.down, j.firstDown)
 	wg.Wait()
 	if upErr == errTaken && downErr == errTaken {
