@@ -9,7 +9,7 @@ import (
 
 // endOf says how the peer of a connection ended that has just read an end of input. The kernel tells a reset once, to
 // whichever call comes first; afterwards a read sees an orderly end. An error that nobody has met yet is returned (and taken);
-// met reports that there was one which somebody else has met.
+// met reports that there was one which somebody else has met, or that this end has ended its side as well.
 func endOf(c net.Conn) (unmet error, met bool) {
 	t, ok := c.(*net.TCPConn)
 	if !ok {
@@ -20,15 +20,17 @@ func endOf(c net.Conn) (unmet error, met bool) {
 		return nil, false
 	}
 	_ = raw.Control(func(fd uintptr) {
-		if n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); err == nil && n != 0 {
-			unmet = syscall.Errno(n)
+		p := [1]unix.PollFd{{Fd: int32(fd)}}
+		if n, _ := unix.Poll(p[:], 0); n <= 0 {
 			return
 		}
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		met = err == nil && info.State == tcpClose
+		if p[0].Revents&unix.POLLERR != 0 {
+			if n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); err == nil && n != 0 {
+				unmet = syscall.Errno(n)
+				return
+			}
+		}
+		met = p[0].Revents&unix.POLLHUP != 0
 	})
 	return unmet, met
 }
-
-// tcpClose is the state of a connection that was reset: one whose peer has only ended its side is in CLOSE_WAIT.
-const tcpClose = 7
