@@ -490,6 +490,71 @@ func TestAFullDiskIsAnErrorAndLeavesTheChainWhole(t *testing.T) {
 	}
 }
 
+// The head is not synced itself: one that named lines which a power cut may still take would make an honest log look cut.
+func TestTheHeadNeverRunsAheadOfTheDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path, Options{})
+	if err := l.Append(Event{Kind: Start}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := l.head.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	real := l.file
+	l.mu.Lock()
+	l.file = &faulty{file: real, short: -1, sync: errNoSpace}
+	l.mu.Unlock()
+	if err := l.Note(Event{Kind: Result}); err != nil {
+		t.Fatal(err)
+	}
+	for until, failed := time.Now().Add(20*time.Second), error(nil); failed == nil; time.Sleep(time.Millisecond) { // the timer's work
+		if time.Now().After(until) {
+			t.Fatal("the note is taken for written, and nothing was synced")
+		}
+		l.mu.Lock()
+		failed = l.failed
+		l.mu.Unlock()
+	}
+	if after, err := l.head.read(); err != nil || after != before {
+		t.Errorf("the head moved to %v, %v", after, err)
+	}
+
+	// Nor where it takes in a line that another process wrote and did not come to sync.
+	l.mu.Lock()
+	for l.writing {
+		l.idle.Wait()
+	}
+	l.writing = true // the file is the test's from here
+	l.mu.Unlock()
+	event, err := encode(Event{Kind: Decision, Answer: "allow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := appendLine(nil, before.seq+1, before.hash, event)
+	if _, err := real.WriteAt(line, before.size); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.locked(func() error { return nil }); !errors.Is(err, errNoSpace) {
+		t.Errorf("taking in a line that is on no disk: %v", err)
+	}
+	if after, err := l.head.read(); err != nil || after != before {
+		t.Errorf("the head moved to %v, %v", after, err)
+	}
+	l.mu.Lock()
+	l.file, l.writing = real, false
+	l.mu.Unlock()
+	if err := l.Append(Event{Kind: Decision, Answer: "deny"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := verifyFile(t, path); !r.OK() || r.Lines != 4 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Notes reach the file by themselves, and before a later Append in any case; one that a full disk did not take waits for space.
 func TestNotesKeepTheirPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -182,6 +182,9 @@ func (l *Log) takeTail(size int64) error {
 	}
 	l.at = at
 	if len(tail) == 0 {
+		if err := l.file.Sync(); err != nil { // who wrote it may not have come to it
+			return err
+		}
 		return l.head.write(at)
 	}
 	if err := l.file.Truncate(at.size); err != nil {
@@ -194,7 +197,7 @@ func (l *Log) takeTail(size int64) error {
 		return err
 	}
 	buf, sum := appendLine(nil, at.seq+1, at.hash, event)
-	return l.commit(buf, position{at.seq + 1, sum, at.size + int64(len(buf))}, true)
+	return l.commit(buf, position{at.seq + 1, sum, at.size + int64(len(buf))})
 }
 
 // ReadHead gives the number and hash of the last line the log at path acknowledged; ok is false where there is no head file.
