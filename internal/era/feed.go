@@ -13,6 +13,7 @@ const (
 	maxReopen   = 8               // how often in a row one that the server ends is opened again
 	reopenMin   = time.Second     // … the first time after so long, then twice as long each time
 	reopenMax   = 5 * time.Minute // one that lasted so long did not end at once
+	leaveFor    = time.Second     // how long one that was given up may take to end, before there is another to the same
 )
 
 // feed is the subscriptions that are open at a newer server: one for the lists, one for each resource. There are servers that take a
@@ -20,6 +21,7 @@ const (
 type feed struct {
 	open    map[string]*stream // by id
 	uris    map[string]*stream // those of resources
+	leaving map[string]*stream // of resources, that were given up and have not ended, by id
 	stopped bool
 }
 
@@ -42,6 +44,9 @@ func (f *feed) stop() {
 		s.quiet()
 	}
 	for _, s := range f.uris {
+		s.quiet()
+	}
+	for _, s := range f.leaving {
 		s.quiet()
 	}
 }
@@ -68,7 +73,26 @@ func (t *toModern) subscribe(m jsonrpc.Message) {
 	default:
 		s = &stream{uri: uri, waits: []jsonrpc.ID{m.ID}, filter: strictjson.Object(member("resourceSubscriptions", strictjson.Array(str(uri))))}
 		t.uris[uri] = s
-		t.follow(s)
+		t.begin(s)
+	}
+}
+
+// begin opens a subscription to a resource, once the last one to the same has ended: a server may end it later, and forget both.
+func (t *toModern) begin(s *stream) {
+	for _, old := range t.leaving {
+		if old.uri == s.uri {
+			return
+		}
+	}
+	t.follow(s)
+}
+
+// left notes that one that was given up has ended.
+func (t *toModern) left(old *stream) {
+	old.quiet()
+	delete(t.leaving, old.id.Key())
+	if s := t.uris[old.uri]; s != nil && s.id.IsZero() {
+		t.begin(s)
 	}
 }
 
@@ -110,10 +134,21 @@ func (s *stream) settled() {
 
 // forget gives a subscription up, and answers who waits for it.
 func (t *toModern) forget(s *stream, why string) {
-	if t.open[s.id.Key()] == s {
+	open := t.open[s.id.Key()] == s
+	if open {
 		t.b.toServer(cancelled(s.id, "the client does not follow this any more"))
 	}
 	t.gone(s, why)
+	if open && s.uri != "" && len(t.leaving) < maxFollowed {
+		t.leaving[s.id.Key()] = s
+		s.timer = time.AfterFunc(leaveFor, func() {
+			t.b.mu.Lock()
+			defer t.b.mu.Unlock()
+			if !t.stopped && t.leaving[s.id.Key()] == s {
+				t.left(s)
+			}
+		})
+	}
 }
 
 func (t *toModern) gone(s *stream, why string) {
@@ -194,6 +229,10 @@ func (t *toModern) acknowledged(s *stream, uris strictjson.Value) {
 
 // ended takes the end of a subscription. false: the answer is to something else.
 func (t *toModern) ended(m jsonrpc.Message) bool {
+	if old := t.leaving[m.ID.Key()]; old != nil {
+		t.left(old)
+		return true
+	}
 	s := t.open[m.ID.Key()]
 	if s == nil {
 		return false

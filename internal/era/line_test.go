@@ -278,3 +278,44 @@ func TestACallWaitsForTheSubscriptionToTheLists(t *testing.T) {
 		})
 	}
 }
+
+// So may a newer one, which says when it has.
+func TestASubscriptionAfterTheLastOneToTheSameAtANewerServer(t *testing.T) {
+	for _, says := range []bool{true, false} {
+		inBubble(t, nil, func(r *rig) {
+			r.legacyClient()
+			ask := func(method, uri string) {
+				r.client(`{"id":"s","method":"resources/` + method + `","params":{"uri":"` + uri + `"}}`)
+			}
+			ask("subscribe", "a://1")
+			old := r.atServer()[0]
+			ask("unsubscribe", "a://1")
+			if sent := r.atServer(); len(sent) != 1 || sent[0].Method != "notifications/cancelled" {
+				t.Fatal(written(sent))
+			}
+			ask("subscribe", "a://2") // another has nothing to wait for
+			if sent := r.atServer(); len(sent) != 1 || sent[0].Method != "subscriptions/listen" {
+				t.Fatal(written(sent))
+			}
+			ask("subscribe", "a://1")
+			none(t, "the server", r.atServer())
+			if says {
+				r.server(`{"id":` + id(old) + `,"result":{"resultType":"complete"}}`)
+			} else {
+				time.Sleep(leaveFor)
+			}
+			if sent := r.atServer(); len(sent) != 1 || sent[0].Method != "subscriptions/listen" || id(sent[0]) == id(old) {
+				t.Errorf("the server says so: %v; %s", says, written(sent))
+			}
+			ask("unsubscribe", "a://1")
+			r.atServer()
+			ask("subscribe", "a://1")
+			ask("unsubscribe", "a://1") // before it was sent
+			time.Sleep(2 * leaveFor)
+			none(t, "the server", r.atServer())
+			if tr := r.b.tr.(*toModern); len(tr.leaving) > 0 || len(tr.uris) != 1 {
+				t.Errorf("left behind: %v, %v", tr.leaving, tr.uris)
+			}
+		})
+	}
+}

@@ -69,7 +69,7 @@ func (t *toModern) became(r *round, m jsonrpc.Message) bool {
 		r.declares, r.params = true, declared(r.params) // the server has done nothing yet; now the bridge waits for the task
 		t.send(r, jsonrpc.RandomID(), r.params)
 	case kind == "task" && r.declares:
-		t.begin(r, m.Result)
+		t.started(r, m.Result)
 	case r.keep > 0 && absent(m.Error) && (kind == "" || kind == "complete"):
 		t.hold(r, m)
 	default:
@@ -78,8 +78,8 @@ func (t *toModern) became(r *round, m jsonrpc.Message) bool {
 	return true
 }
 
-// begin keeps a task of the server's.
-func (t *toModern) begin(r *round, v strictjson.Value) {
+// started keeps a task of the server's.
+func (t *toModern) started(r *round, v strictjson.Value) {
 	id := v.Get("taskId").Str()
 	if id == "" || len(id) > maxTaskID || t.tasks[id] != nil || !t.room() {
 		if t.tasks[id] == nil {
@@ -415,8 +415,8 @@ func (t *toModern) abandon(task *newerTask, why string) {
 	t.ends(task, failure(jsonrpc.ID{}, jsonrpc.CodeInternal, why))
 }
 
-// left takes a request out of those that wait for a task. Where it is the call itself, nobody else knows of the task.
-func (t *toModern) left(r *round) {
+// unwait takes a request out of those that wait for a task. Where it is the call itself, nobody else knows of the task.
+func (t *toModern) unwait(r *round) {
 	task := r.of
 	task.waits = slices.DeleteFunc(task.waits, func(other *round) bool { return other == r })
 	if task.plain {

@@ -67,7 +67,7 @@ func newToModern(b *Bridge, found strictjson.Value) *toModern {
 	t := &toModern{b: b, found: found, meta: modernMeta(b.hello), version: version,
 		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}, line: line{mu: &b.mu},
 		tasks: map[string]*newerTask{}, own: map[string]func(jsonrpc.Message){}}
-	t.feed.open, t.feed.uris = map[string]*stream{}, map[string]*stream{}
+	t.feed.open, t.feed.uris, t.leaving = map[string]*stream{}, map[string]*stream{}, map[string]*stream{}
 	return t
 }
 
@@ -123,7 +123,7 @@ func (t *toModern) fromClient(m jsonrpc.Message) {
 				sent := t.calls[r.server.Key()] == r
 				t.drop(r)
 				if r.of != nil {
-					t.left(r)
+					t.unwait(r)
 				}
 				if sent {
 					t.b.toServer(notification(m.Method, m.Params.With("requestId", r.server.Value())))
