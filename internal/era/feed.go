@@ -7,9 +7,9 @@ import (
 	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
-// Bounds of the subscriptions at a newer server.
+// Bounds of subscriptions.
 const (
-	maxFollowed = 128             // resources that a client hears of: each is an open request
+	maxFollowed = 128             // resources that a client hears of: each is an open request; tasks in one subscription
 	maxReopen   = 8               // how often in a row one that the server ends is opened again
 	reopenMin   = time.Second     // … the first time after so long, then twice as long each time
 	reopenMax   = 5 * time.Minute // one that lasted so long did not end at once

@@ -110,7 +110,7 @@ func (t *toLegacy) listen(m jsonrpc.Message) {
 		}
 	}
 	for _, id := range tasks.Elems() {
-		if task := t.tasks[id.Str()]; task != nil && !slices.Contains(l.tasks, task.id) && len(l.tasks) < maxURIs {
+		if task := t.tasks[id.Str()]; task != nil && !slices.Contains(l.tasks, task.id) && len(l.tasks) < maxFollowed {
 			l.tasks = append(l.tasks, task.id)
 		}
 	}

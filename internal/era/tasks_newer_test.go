@@ -118,6 +118,9 @@ func TestATaskOfANewerServerNeedsInput(t *testing.T) {
 		update := one(t, r.atServer(), `{"id":ID,"method":"tasks/update","params":{"taskId":"x",`+tasksMeta+`,"inputResponses":{"k2":{"roots":[]},"k1":{"action":"accept"}}}}`)
 		r.server(`{"id":` + id(update) + `,"result":{"resultType":"complete"}}`)
 		time.Sleep(pollUsual)
+		r.server(detailed(r.atServer()[0], needs)) // it has not looked at the answers yet
+		none(t, "the client", r.atClient())
+		time.Sleep(pollUsual)
 		r.server(detailed(r.atServer()[0], `"status":"completed","result":{"content":[]}`))
 		if got := r.atClient(); len(got) != 2 || got[0].Result.Get("content").Kind() == 0 || got[1].Result.Get("content").Kind() == 0 {
 			t.Errorf("%s", written(got))
@@ -251,6 +254,14 @@ func TestATaskForAClientThatAskedForNone(t *testing.T) {
 			if got := written(r.atClient()); !strings.Contains(got, "not translated") {
 				t.Error(got)
 			}
+			const never = `,"error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`
+			r.client(`{"id":"d","method":"tools/call","params":{"name":"t"}}`)
+			r.server(`{"id":` + id(r.atServer()[0]) + never) // and it says so again
+			r.server(`{"id":` + id(r.atServer()[0]) + never)
+			if got := written(r.atClient()); !strings.Contains(got, `"id":"d","error":{"code":-32603`) {
+				t.Error(got)
+			}
+			none(t, "the server", r.atServer())
 			if tr := r.b.tr.(*toModern); len(tr.tasks) > 0 {
 				t.Errorf("left behind: %v", tr.tasks)
 			}

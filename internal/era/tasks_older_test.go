@@ -323,7 +323,16 @@ func TestTasksOfAnOlderServerAreBounded(t *testing.T) {
 		if refused != 3 {
 			t.Errorf("%d of %d questions were refused", refused, maxTaskInput+3)
 		}
-		for n := range maxTasks + 1 {
+		large := strings.Replace(elicitOf, `"message":"m"`, `"message":"`+strings.Repeat("x", maxAsking*2/3)+`"`, 1)
+		r.became("b", "y")
+		r.became("c", "z")
+		for n, task := range []string{"y", "z"} {
+			r.server(fmt.Sprintf(large, n+1, task))
+		}
+		if got := written(r.atServer()); strings.Count(got, "too large") != 1 {
+			t.Errorf("of two large questions: %s", got)
+		}
+		for n := range maxTasks - 2 {
 			call := fmt.Sprint("c", n)
 			r.client(slow(call, taskMeta))
 			r.server(`{"id":"` + call + `","result":{"task":{"taskId":"` + call + `","status":"working","ttl":60000}}}`)
@@ -336,7 +345,7 @@ func TestTasksOfAnOlderServerAreBounded(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.client(slow("later", taskMeta))
 		r.server(`{"id":"later","result":{"task":{"taskId":"later","status":"working","ttl":60000}}}`)
-		if tr.tasks["later"] == nil || len(tr.tasks) > 2 {
+		if tr.tasks["later"] == nil || len(tr.tasks) > 1 {
 			t.Errorf("of the tasks that have expired %d are kept", len(tr.tasks))
 		}
 		r.atServer()
