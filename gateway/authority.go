@@ -204,6 +204,9 @@ func (s *session) question(f *flight, up *upstream, c gate.Call, d gate.Decision
 		Effects: labels.Effects.Names(), Rule: d.Rule, Why: d.Text, Reads: reads, Warnings: up.Warnings,
 		HighRisk: labels.Effects&gate.Exec != 0 || labels.Effects == 0,
 	}
+	for _, b := range labels.Bind { // also before anything untrusted was read, when every value counts as grounded
+		q.HighRisk = q.HighRisk || b.Class.OwnWords()
+	}
 	for _, u := range d.Ungrounded {
 		q.Ungrounded = append(q.Ungrounded, approve.Ungrounded{Path: u.Path, Kind: u.Kind.String(), Value: u.Value, Why: u.Why})
 		q.HighRisk = q.HighRisk || u.Class.OwnWords()

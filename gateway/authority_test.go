@@ -139,6 +139,32 @@ func TestLowRiskQuestionsMayGoToTheClient(t *testing.T) {
 	}
 }
 
+// Money, deletion and the like are asked where the agent's host cannot answer, also in a session that has read nothing.
+func TestHighRiskNeverGoesToTheClient(t *testing.T) {
+	policy, err := gate.Compile(gate.Spec{
+		Permissions: gate.Permissions{Ask: []gate.Source{{Text: "srv.*"}}},
+		Tools: []gate.ToolSpec{
+			{Labels: gate.ToolLabels{Server: "srv", Tool: "send", Effects: gate.Send, Bind: []gate.Binding{{Path: "to", Kind: gate.Mail, Class: gate.Ordinary}}}},
+			{Labels: gate.ToolLabels{Server: "srv", Tool: "pay", Effects: gate.Send, Bind: []gate.Binding{{Path: "to", Kind: gate.Mail, Class: gate.Money}}}},
+			{Labels: gate.ToolLabels{Server: "srv", Tool: "run", Effects: gate.Exec, Bind: []gate.Binding{{Path: "to", Kind: gate.Mail, Class: gate.Ordinary}}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tool, high := range map[string]bool{"send": false, "pay": true, "run": true, "undescribed": true} {
+		var asked approve.Question
+		r := newRig(t, Options{Policy: policy, Launch: launcher(nil, mailServer), Elicit: true, Ask: func(_ context.Context, q approve.Question) approve.Answer {
+			asked = q
+			return approve.Answer{Verdict: approve.Once}
+		}})
+		r.ask(sayHello)
+		if !passed(r, 1, tool, "ann@home.example") || asked.HighRisk != high {
+			t.Errorf("%s: high risk %t", tool, asked.HighRisk)
+		}
+	}
+}
+
 func TestABudgetOfRefusalsHalts(t *testing.T) {
 	r := newRig(t, Options{Policy: mailPolicy(t), Launch: launcher(nil, mailServer), Budget: gate.Budget{Limit: 2}})
 	r.ask(sayHello)
