@@ -74,7 +74,8 @@ func TestTable(t *testing.T) {
 }
 
 func table(t *testing.T, dir string, o origin) {
-	ways := []way{{name: "direct"}, startRelay(t, o), startHearsay(t, dir), startSmokescreen(t, dir)}
+	fixed, told := startRelay(t, o)
+	ways := []way{{name: "direct"}, fixed, startHearsay(t, dir), startSmokescreen(t, dir)}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "measure\tdirect\t")
 	for _, way := range ways[1:] {
@@ -94,6 +95,9 @@ func table(t *testing.T, dir string, o origin) {
 	row("http1", "plain HTTP, 1 connection", "requests/s", requests(t, o.web, 1))
 	row("http32", "plain HTTP, 32 connections", "requests/s", requests(t, o.web, 32))
 	row("setups", "CONNECT set-ups", "tunnels/s", setUps(t, o.echo))
+	ways[1] = told
+	row("setups-told", "the same, the relay told by CONNECT", "tunnels/s", setUps(t, o.echo))
+	ways[1] = fixed
 	row("tunnel", "one tunnel", "MiB/s", throughput(t, o.source))
 	t.Run("memory", func(t *testing.T) {
 		n := setting(t, "HEARSAY_BENCH_TUNNELS", 2000)

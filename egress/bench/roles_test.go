@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// role makes this test binary a process of the measurement: "origin", or "relay" and the addresses it relays to.
+// role makes this test binary a process of the measurement: "origin", or "relay" and the addresses it relays to. A relay
+// prints a listener for each, and one more that is told the address by CONNECT.
 const role = "HEARSAY_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
@@ -68,16 +69,28 @@ func serveOrigin() (o origin, err error) {
 	return o, nil
 }
 
-// relay is the least a hop can do: it reads nothing, judges nothing and writes nothing down. Each connection is dialled on to a
-// fixed address and copied both ways by the standard library, which splices on Linux.
+// relay is the least a hop can do: it judges nothing and writes nothing down. Each connection is dialled on to a fixed address,
+// or to the one that a CONNECT names, and copied both ways by the standard library, which splices on Linux.
 func relay(targets []string) error {
-	for _, target := range targets {
+	for _, target := range append(targets, "") {
 		addr, err := listen(func(client net.Conn) {
-			far, err := net.Dial("tcp", target)
+			to := target
+			if to == "" {
+				head := make([]byte, 1024)
+				n, err := client.Read(head) // small, and sent in one piece
+				if err != nil {
+					return
+				}
+				to = strings.Fields(string(head[:n]))[1]
+			}
+			far, err := net.Dial("tcp", to)
 			if err != nil {
 				return
 			}
 			defer far.Close()
+			if target == "" {
+				client.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+			}
 			go func() {
 				io.Copy(far, client)
 				far.(*net.TCPConn).CloseWrite()
@@ -127,14 +140,15 @@ func startOrigin(t *testing.T) origin {
 	return origin{a[0], a[1], a[2]}
 }
 
-func startRelay(t *testing.T, o origin) way {
+// startRelay starts a relay and returns the ways through it: told nothing, and told where to by CONNECT.
+func startRelay(t *testing.T, o origin) (fixed, told way) {
 	targets := []string{o.web, o.echo, o.source}
-	addrs, pid := startRole(t, "relay "+strings.Join(targets, " "), len(targets))
-	w := way{name: "bare relay", pid: pid, relays: map[string]string{}}
+	addrs, pid := startRole(t, "relay "+strings.Join(targets, " "), len(targets)+1)
+	fixed = way{name: "bare relay", pid: pid, relays: map[string]string{}}
 	for i, target := range targets {
-		w.relays[target] = addrs[i]
+		fixed.relays[target] = addrs[i]
 	}
-	return w
+	return fixed, way{name: fixed.name, pid: pid, proxy: addrs[len(targets)]}
 }
 
 func listen(serve func(net.Conn)) (string, error) {
