@@ -144,11 +144,11 @@ const modes = {
       return { states, result: last.result, error: last.error?.message };
     };
     await attempt("tools", () => client.listTools());
-    await attempt("run", () => run("research"));
+    await attempt("run", () => run("confirm_delete", { filename: "x" }));
     await attempt("atOnce", () => run("echo", { Message: "hello" }));
-    await attempt("plain", () => tool(prefix + "research"));
+    await attempt("plain", () => tool(prefix + "confirm_delete", { filename: "x" }));
     await attempt("cancel", async () => {
-      const { taskId } = (await stream("research").next()).value.task;
+      const { taskId } = (await stream("confirm_delete", { filename: "x" }).next()).value.task;
       return [(await tasks.cancelTask(taskId)).status, (await tasks.getTask(taskId)).status];
     });
     await attempt("none", () => tasks.getTask("no-such-task"));

@@ -87,7 +87,7 @@ func TestTasksAcrossErasForANewerClient(t *testing.T) {
 	}{
 		{"older", "simulate-research-query", `{"topic":"whales","ambiguous":true}`, "multiple interpretations", "whales (", p.everything},
 		{"older, unasked", "simulate-research-query", `{"topic":"whales","ambiguous":false}`, "", "whales", p.everything},
-		{"newer", "research", `{}`, "Which whales?", `"accept"`, []string{goserver, "-modern", "-tasks"}},
+		{"newer", "confirm_delete", `{"filename":"x"}`, "confirm?", `"accept"`, []string{goserver, "-modern", "-tasks"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out := p.script(t, "tasks.mjs", append([]string{tt.tool, tt.args}, p.behind(tt.server)...), nil)
@@ -129,7 +129,7 @@ func TestTasksAcrossErasForAnOlderClient(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", filepath.Join(t.TempDir(), "state"))
 	file := filepath.Join(t.TempDir(), "hearsay.yaml")
 	text := fmt.Sprintf("servers:\n  far: {url: %q}\n  filesystem: {command: [node, %q, %q], sandbox: off}\npermissions: {allow: [\"far.*\"]}\ntools:\n%s",
-		onAddress(t, append(server, "-http")...), p.filesystem[1], p.dir, effectsOf("far", "research", "echo"))
+		onAddress(t, append(server, "-http")...), p.filesystem[1], p.dir, effectsOf("far", "confirm_delete", "echo"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestTasksAcrossErasForAnOlderClient(t *testing.T) {
 				t.Fatalf("%v: %s", err, out["seen"])
 			}
 			for _, asked := range seen.Elicitation {
-				if !strings.Contains(unframed(t, asked.Message), "Which whales?") {
+				if !strings.Contains(unframed(t, asked.Message), "confirm?") {
 					t.Errorf("asked %q", asked.Message)
 				}
 			}

@@ -1,6 +1,6 @@
 // Command goserver is a server on the Go SDK, which speaks 2026-07-28 and what came before; with -legacy only that, with -modern only
 // 2026-07-28: a tool that asks the person, one that changes the list of tools, one that echoes, and one that tells a variable of its environment; with
-// -tasks one that runs as a task. With -http it serves streamable HTTP on a free port of loopback and prints its address.
+// -tasks the tasks extension. With -http it serves streamable HTTP on a free port of loopback and prints its address.
 package main
 
 import (
