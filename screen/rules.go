@@ -97,11 +97,11 @@ func newRuleset(rules []*rule, allow allowlist) *ruleset {
 func (set *ruleset) find(text string, stopped func() bool) []match {
 	windows := map[*rule][]window{}
 	hits := 0
-	set.keywords.each(text, func(word, end int) bool {
+	set.keywords.each(text, func(word, start int) bool {
 		if hits++; hits%256 == 0 && stopped() {
 			return false
 		}
-		start := end - len(set.words[word])
+		end := start + len(set.words[word])
 		for _, r := range set.users[word] {
 			r.once.Do(r.compile)
 			if r.full == nil || !r.mayBegin(text, start, end) {
@@ -112,7 +112,7 @@ func (set *ruleset) find(text string, stopped func() bool) []match {
 				w = window{0, len(text)}
 			}
 			all := windows[r]
-			if n := len(all); n > 0 && w.from <= all[n-1].to { // words that end later may begin earlier
+			if n := len(all); n > 0 && w.from <= all[n-1].to { // one that is found later may begin earlier
 				all[n-1].from, all[n-1].to = min(all[n-1].from, w.from), max(all[n-1].to, w.to)
 			} else {
 				windows[r] = append(all, w)
