@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 // A desk listens on a unix socket in a folder that only its user can enter, so that `hearsay approve` finds every desk of
@@ -29,15 +31,8 @@ func SocketDir() (string, error) {
 		sub = filepath.Join("hearsay", "run")
 	}
 	dir := filepath.Join(base, sub)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the folder for the approvals socket: %w", err)
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the folder for the approvals socket, %s, must be a folder with mode 0700, it is %v", dir, info.Mode())
+	if err := atomicfile.Folder(dir); err != nil {
+		return "", fmt.Errorf("the folder for the approvals socket: %w", err)
 	}
 	return dir, nil
 }

@@ -1,7 +1,8 @@
-// Package atomicfile replaces a file in one step: whoever reads it meanwhile, or after a crash, finds the old content or the new, whole.
+// Package atomicfile replaces a file in one step: whoever reads it meanwhile, or after a crash, finds the old content or the new, whole; and
+// makes the folder that only its user can enter, for what nobody else may read.
 //
 // [Write] does it at once. [Create] gives the new file first, for a caller that wants room on the disk before it has the content, or
-// looks once more before it replaces anything.
+// looks once more before it replaces anything. [Folder] makes or checks a folder.
 //
 // # Limits
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/approve"
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 // Approvals says how questions reach a person.
@@ -65,7 +66,7 @@ func Token(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if atomicfile.Shared(info) {
 		return "", fmt.Errorf("%s can be read by others (mode %v); chmod 600 it", path, info.Mode().Perm())
 	}
 	if info.Size() > 4096 {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 // DefaultPath is the file that is read where none is named: hearsay/hearsay.yaml in the user's configuration folder. It is
@@ -39,15 +41,8 @@ func StateDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the folder for the state: %w", err)
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the folder for the state, %s, must be a folder with mode 0700, it is %v", dir, info.Mode())
+	if err := atomicfile.Folder(dir); err != nil {
+		return "", fmt.Errorf("the folder for the state: %w", err)
 	}
 	return dir, nil
 }

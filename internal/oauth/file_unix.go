@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 // private refuses a file that is not this user's alone.
@@ -18,11 +20,7 @@ func private(info fs.FileInfo) error {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
 		return errors.New("it belongs to another user")
 	}
-	return privateMode(info)
-}
-
-func privateMode(info fs.FileInfo) error {
-	if info.Mode().Perm()&0o077 != 0 {
+	if atomicfile.Shared(info) {
 		return fmt.Errorf("others may open it (mode %04o); if nobody has read it, chmod go= %s", info.Mode().Perm(), info.Name())
 	}
 	return nil

@@ -16,8 +16,6 @@ func private(info fs.FileInfo) error {
 	return nil
 }
 
-func privateMode(fs.FileInfo) error { return nil }
-
 // tryLock takes the lock between processes, if nobody holds it. It ends with the file's handle, and so with the process.
 func tryLock(f *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})

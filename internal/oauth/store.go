@@ -147,8 +147,8 @@ type slot struct {
 
 // open waits for the right until ctx ends.
 func (s store) open(ctx context.Context) (*slot, error) {
-	if err := s.folder(); err != nil {
-		return nil, err
+	if err := atomicfile.Folder(s.dir); err != nil {
+		return nil, fmt.Errorf("keeping the tokens: %w", err)
 	}
 	lock, err := os.OpenFile(s.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -185,23 +185,6 @@ func (s store) open(ctx context.Context) (*slot, error) {
 		return nil, fmt.Errorf("keeping the tokens: %w", err)
 	}
 	return sl, nil
-}
-
-func (s store) folder() error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("keeping the tokens: %w", err)
-	}
-	info, err := os.Lstat(s.dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", s.dir)
-	}
-	if err == nil {
-		err = privateMode(info)
-	}
-	if err != nil {
-		return fmt.Errorf("keeping the tokens: %w", err)
-	}
-	return nil
 }
 
 // save replaces the record: a crash leaves the old one or the new. It is called once.

@@ -26,7 +26,7 @@ var imports = map[string][]string{
 	"internal/connect":    {"internal/atomicfile"},
 	"internal/repotest":   {},
 	"sandbox":             {},
-	"internal/approve":    {"audit"},
+	"internal/approve":    {"audit", "internal/atomicfile"},
 	"internal/broker":     {"egress"},
 	"internal/oauth":      {"egress", "internal/atomicfile", "internal/broker", "internal/strictjson"},
 	"egress/proxy":        {"egress", "audit", "internal/broker"},

@@ -2,7 +2,13 @@
 
 package atomicfile
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
+
+// Shared reports whether others than its owner can open a file or folder.
+func Shared(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
 
 // SyncDir has what was made, renamed or removed in a folder outlive a crash of the machine.
 func SyncDir(dir string) error {
