@@ -125,3 +125,40 @@ func TestAPinnedServerIsReadOnceItCanBe(t *testing.T) {
 		t.Errorf("signed in: %s", got)
 	}
 }
+
+// Whether a server is of the client's era is found out when it answers: one that could not be asked, since nobody was signed in, is asked
+// again.
+func TestTheEraIsFoundOnceTheServerCanBeAsked(t *testing.T) {
+	for _, first := range []string{"initialize", "server/discover", "tools/list", "tools/call"} {
+		t.Run(first, func(t *testing.T) {
+			way := new(protected)
+			way.out.Store(true)
+			r := newRig(t, Options{Servers: []Server{{Source: Source{Server: "srv"}, URL: "https://far.example/mcp", Connect: func(context.Context) (jsonrpc.Transport, error) {
+				return streamhttp.NewClient(streamhttp.ClientOptions{URL: "https://far.example/mcp", Transport: way})
+			}}}})
+			ask := func(id int, method string) string {
+				t.Helper()
+				if method == "initialize" {
+					return string(r.ask(sayHello).Append(nil))
+				}
+				meta := ""
+				if first != "initialize" {
+					meta = `,"_meta":` + modernMeta
+				}
+				return string(r.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"name":"read","arguments":{}%s}}`, id, method, meta)).Append(nil))
+			}
+			for id := range 3 {
+				if got := ask(id, first); !strings.Contains(got, "nobody is signed in") {
+					t.Errorf("signed out: %s", got)
+				}
+			}
+			way.out.Store(false)
+			if first == "initialize" {
+				ask(8, first)
+			}
+			if got := ask(9, "tools/call"); !strings.Contains(got, "done") || strings.Contains(got, `"resultType":"complete"`) == (first == "initialize") {
+				t.Errorf("signed in: %s", got)
+			}
+		})
+	}
+}

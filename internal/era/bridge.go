@@ -28,6 +28,8 @@ type Bridge struct {
 	greet   jsonrpc.ID      // of the bridge's own initialize that is under way
 	refusal jsonrpc.Message // the server's refusal of the first question: the client gets it where it asked that, and the other era fails too
 	fails   bool            // the server refused the bridge's initialize
+	vain    bool            // an answer of the search was none of the server's, which was not reached
+	again   bool            // so nothing was learnt of it: the next request asks anew
 	timer   *time.Timer
 	tr      translator // nil where nothing is translated
 	ended   error
@@ -89,9 +91,13 @@ func (b *Bridge) Write(ctx context.Context, m jsonrpc.Message) error {
 	if b.way.Load() == straight {
 		return b.inner.Write(ctx, m)
 	}
+	waited := false
 	for {
 		b.mu.Lock()
 		var wait chan struct{}
+		if b.again && !waited && m.Kind == jsonrpc.Request { // one that waited for the search gets what came of it
+			b.reopen()
+		}
 		switch {
 		case b.ended != nil:
 			b.mu.Unlock()
@@ -124,10 +130,18 @@ func (b *Bridge) Write(ctx context.Context, m jsonrpc.Message) error {
 		b.mu.Unlock()
 		select {
 		case <-wait:
+			waited = true
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// reopen begins the search anew. The caller holds mu.
+func (b *Bridge) reopen() {
+	b.phase, b.settled = open, make(chan struct{})
+	b.first, b.refusal, b.hello, b.probe, b.greet = jsonrpc.Message{}, jsonrpc.Message{}, strictjson.Value{}, jsonrpc.ID{}, jsonrpc.ID{}
+	b.fails, b.vain, b.again = false, false, false
 }
 
 // begin looks at a message of a client whose era is not known. send is what goes to the server now, if anything; held says that
@@ -246,6 +260,7 @@ func (b *Bridge) giveUp() {
 	}
 	b.mem.forget()
 	b.settle(nil)
+	b.again = b.vain
 }
 
 // Read gives the next message for the client.

@@ -19,6 +19,7 @@ func (b *Bridge) search(m jsonrpc.Message, err error) (mine bool) {
 	case b.phase == last:
 		return b.own(m.ID)
 	}
+	b.vain = b.vain || m.Own
 	switch key := m.ID.Key(); {
 	case b.phase == legacyAsked && key == b.first.ID.Key():
 		if absent(m.Error) {
