@@ -82,7 +82,7 @@ func (t *toModern) became(r *round, m jsonrpc.Message) bool {
 func (t *toModern) started(r *round, v strictjson.Value) {
 	id := v.Get("taskId").Str()
 	if id == "" || len(id) > maxTaskID || t.tasks[id] != nil || !t.room() {
-		if t.tasks[id] == nil {
+		if id != "" && t.tasks[id] == nil {
 			t.stop(id)
 		}
 		t.fail(r, "the server answered with a task that cannot be kept")
@@ -245,7 +245,9 @@ func (t *toModern) aboutTask(m jsonrpc.Message) {
 		r.then = func(m jsonrpc.Message) {
 			if absent(m.Error) {
 				t.stands(task, m.Result)
-				m.Result = legacyTask(task.id, m.Result)
+				if m.Result = legacyTask(task.id, m.Result); task.stopped {
+					m.Result = task.last
+				}
 			}
 			t.finish(r, m)
 		}
@@ -292,8 +294,11 @@ func (t *toModern) stoppedBy(r *round, task *newerTask, m jsonrpc.Message) {
 	task.stopped = true
 }
 
-// stands notes what a server says of a task.
+// stands notes what a server says of a task, unless that is no concern of the client any more.
 func (t *toModern) stands(task *newerTask, v strictjson.Value) {
+	if task.stopped {
+		return
+	}
 	task.note(v)
 	switch v.Get("status").Str() {
 	case "completed", "failed", "cancelled":
@@ -320,10 +325,14 @@ func (t *toModern) poll(task *newerTask) {
 		task.polled = false
 		v := m.Result
 		if !absent(m.Error) {
-			t.ends(task, m)
-			if code, _ := jsonrpc.ErrorCode(m.Error); code == jsonrpc.CodeInvalidParams {
+			code, _ := jsonrpc.ErrorCode(m.Error)
+			switch gone := code == jsonrpc.CodeInvalidParams; {
+			case gone:
 				t.release(task)
+			case task.plain: // nobody will ask again
+				t.stop(task.id)
 			}
+			t.ends(task, m)
 			return
 		}
 		t.stands(task, v)

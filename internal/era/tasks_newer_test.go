@@ -254,6 +254,12 @@ func TestATaskForAClientThatAskedForNone(t *testing.T) {
 			if got := written(r.atClient()); !strings.Contains(got, "not translated") {
 				t.Error(got)
 			}
+			start("e")
+			r.server(`{"id":` + id(r.atServer()[0]) + `,"error":{"code":-32603,"message":"m"}}`) // and may be at work still
+			one(t, r.atClient(), `{"id":"e","error":{"code":-32603,"message":"m"}}`)
+			if sent := r.atServer(); len(sent) != 1 || sent[0].Method != "tasks/cancel" {
+				t.Error(written(sent))
+			}
 			const never = `,"error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`
 			r.client(`{"id":"d","method":"tools/call","params":{"name":"t"}}`)
 			r.server(`{"id":` + id(r.atServer()[0]) + never) // and it says so again
@@ -274,7 +280,7 @@ func TestCancellingATaskOfANewerServer(t *testing.T) {
 		r.newerTasks("2025-11-25")
 		r.ran("a", "x")
 		r.client(ofTasks("result", "r", "x"))
-		r.atServer()
+		late := r.atServer()[0]
 		r.client(ofTasks("cancel", "c", "x"))
 		one(t, r.atServer(), `{"id":"c","method":"tasks/cancel","params":{"taskId":"x",`+tasksMeta+`}}`)
 		r.server(`{"id":"c","result":{"resultType":"complete"}}`)
@@ -286,6 +292,7 @@ func TestCancellingATaskOfANewerServer(t *testing.T) {
 		}
 		same(t, got[0], `{"id":"c","result":{"taskId":"x","status":"cancelled",`+stamps+`,"ttl":null}}`)
 		same(t, got[1], `{"id":"r","error":{"code":-32603,"message":"the task was cancelled"}}`)
+		r.server(detailed(late, `"status":"completed","result":{"content":[]}`))
 		r.client(ofTasks("get", "g", "x")) // and stays so
 		one(t, r.atClient(), `{"id":"g","result":{"taskId":"x","status":"cancelled",`+stamps+`,"ttl":null}}`)
 		r.client(ofTasks("result", "r", "x"))

@@ -72,13 +72,13 @@ func TestATaskOfAnOlderServer(t *testing.T) {
 				r.olderTasks(allTasks)
 				r.became("a", "x")
 				r.client(task("get", "g", "x", ""))
-				get := one(t, r.atServer(), `{"id":"g","method":"tasks/get","params":{"taskId":"x"}}`)
+				one(t, r.atServer(), `{"id":"g","method":"tasks/get","params":{"taskId":"x"}}`)
 				r.server(`{"id":"g","result":{"taskId":"another","status":"working",` + stamps + `,"ttl":5,"result":{"content":"forged"}}}`)
 				one(t, r.atClient(), `{"id":"g","result":{"taskId":"x","status":"working",`+stamps+`,"ttlMs":5,"resultType":"complete"}}`)
 
 				for range 2 { // as often as the client likes
 					r.client(task("get", "h", "x", ""))
-					get = one(t, r.atServer(), `{"id":"h","method":"tasks/get","params":{"taskId":"x"}}`)
+					get := one(t, r.atServer(), `{"id":"h","method":"tasks/get","params":{"taskId":"x"}}`)
 					r.server(state(get, tt.status))
 					if tt.answer != "" {
 						fetch := one(t, r.atServer(), `{"id":ID,"method":"tasks/result","params":{"taskId":"x"}}`)
