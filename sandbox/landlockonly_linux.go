@@ -87,7 +87,7 @@ func startWithoutNamespaces(ctx context.Context, spec Spec) (*Process, error) {
 	if os.Geteuid() == 0 {
 		v.notes = append(v.notes, "the caller is root and stays root, without capabilities")
 	}
-	return begin(ctx, &spec, v, p)
+	return spawn(ctx, &spec, v, p)
 }
 
 // runWithoutNamespaces is run for this mode.

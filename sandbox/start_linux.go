@@ -61,11 +61,11 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 		closeAll(v.locks)
 		return nil, err
 	}
-	return begin(ctx, &spec, v, p)
+	return spawn(ctx, &spec, v, p)
 }
 
-// begin makes the processes of a plan, or leaves nothing behind.
-func begin(ctx context.Context, spec *Spec, v *view, p *plan) (*Process, error) {
+// spawn makes the processes of a plan, or leaves nothing behind.
+func spawn(ctx context.Context, spec *Spec, v *view, p *plan) (*Process, error) {
 	s := &starter{ctx: ctx, spec: spec, view: v, plan: p}
 	proc, err := s.start()
 	if err != nil {
