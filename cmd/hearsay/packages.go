@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // A server in its sandbox has no network to fetch itself with, as npx does at each start. hearsay pin fetches its package once,
@@ -103,16 +105,29 @@ func binOf(raw json.RawMessage, name string) (string, error) {
 	return "", fmt.Errorf("the package %s has %d programs and none named like it; install it and give the command that you mean", name, len(several))
 }
 
-// fetchPackage installs a package into its folder, without running any script of it or of what it depends on.
+// fetchPackage installs a package into its folder, without running any script of it or of what it depends on. The folder is there
+// once it is whole: one that was left half fetched would be started for ever after.
 func fetchPackage(ctx context.Context, stateDir string, p npmPackage, log io.Writer) error {
 	dir := p.dir(stateDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("fetching %s: %w", p.spec, err)
 	}
-	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--no-package-lock", "--loglevel=error", "--", p.spec)
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "fetching-*")
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", p.spec, err)
+	}
+	defer os.RemoveAll(fresh)
+	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", fresh, "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--no-package-lock", "--loglevel=error", "--", p.spec)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.WaitDelay = time.Second // a process of npm's may hold the streams
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("fetching %s with npm: %w", p.spec, err)
+		return fmt.Errorf("fetching %s with npm: %w", p.spec, cmp.Or(ctx.Err(), err))
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("fetching %s: %w", p.spec, err)
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		return fmt.Errorf("fetching %s: %w", p.spec, err)
 	}
 	return nil
 }

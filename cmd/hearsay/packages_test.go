@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -62,3 +65,46 @@ func TestInstalledPackages(t *testing.T) {
 		}
 	}
 }
+
+// A fetch that was cut off leaves nothing behind that would be taken for the package.
+func TestFetchPackageWholeOrNot(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("npm is a shell script here")
+	}
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	npm := func(end string) {
+		script := "#!/bin/sh\nroot=\"$3/node_modules/pkg\"\nmkdir -p \"$root\"\necho '{\"bin\":\"a.js\"}' >\"$root/package.json\"\n" + end + "\n"
+		if err := os.WriteFile(filepath.Join(bin, "npm"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, p := t.TempDir(), npmPackage{spec: "pkg@1"}
+	npm("echo half >&2; exit 1")
+	if err := fetchPackage(t.Context(), state, p, t.Output()); err == nil {
+		t.Error("an npm that failed passes for one that did not")
+	}
+	npm("echo half >&2; exec sleep 600")
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := fetchPackage(ctx, state, p, onWrite(cancel)); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if _, _, err := installedPackage(state, p); err == nil {
+		t.Error("a package that came half is taken for whole")
+	}
+	if left, err := os.ReadDir(filepath.Join(state, "packages")); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	npm("exit 0")
+	if err := fetchPackage(t.Context(), state, p, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := installedPackage(state, p); err != nil {
+		t.Error(err)
+	}
+}
+
+// onWrite is a writer that tells of each write.
+type onWrite func()
+
+func (f onWrite) Write(p []byte) (int, error) { f(); return len(p), nil }
