@@ -92,14 +92,15 @@ func (s *session) offered(uri string) (owner *upstream, listed bool, failure str
 		if c == nil {
 			continue
 		}
+		if c.listed[uri] {
+			exact = append(exact, up)
+			continue
+		}
 		fitting := false
 		for template := range c.listed {
 			fitting = fitting || fits(uri, template)
 		}
-		switch {
-		case c.listed[uri]:
-			exact = append(exact, up)
-		case fitting || c.mentioned[uri]:
+		if fitting || c.mentioned[uri] {
 			likely = append(likely, up)
 			listed = listed || fitting
 		}
