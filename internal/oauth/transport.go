@@ -47,6 +47,17 @@ func (e *LoginError) todo() string {
 	return "; a person has to run: hearsay login " + e.Server + " --lacking" // which shows the scopes
 }
 
+// noToken says that no token can be had at the moment, for another reason than that a person has to sign in.
+type noToken struct{ err error }
+
+func (e noToken) Error() string { return e.err.Error() }
+func (e noToken) Unwrap() error { return e.err }
+
+// Refusal is as that of [LoginError].
+func (e noToken) Refusal() string {
+	return "the sign-in cannot be used at the moment; hearsay's own log says why"
+}
+
 // cache is the record as the file was when it was last looked at.
 type cache struct {
 	mu     sync.Mutex // guards all below
@@ -174,7 +185,8 @@ func (a *Account) ended(rec *record) *LoginError {
 
 // Transport adds the account's token to requests to the server's own origin, over base, and refuses requests to any other. It follows
 // no redirect. A request that the server refuses is sent once more with a renewed token; if that does not help, or more scopes are
-// wanted, the error is a [*LoginError]. tell, if not nil, is called with it, for the operator's log.
+// wanted, the error is a [*LoginError]. tell, if not nil, is called with that, and with any other reason for which no token can be had, for
+// the operator's log.
 func (a *Account) Transport(base http.RoundTripper, tell func(error)) http.RoundTripper {
 	if tell == nil {
 		tell = func(error) {}
@@ -191,9 +203,13 @@ type bearer struct {
 func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.send(req)
 	var login *LoginError
-	if errors.As(err, &login) {
+	var none noToken
+	switch {
+	case errors.As(err, &login):
 		b.tell(login)
 		err = login
+	case errors.As(err, &none) && req.Context().Err() == nil:
+		b.tell(none)
 	}
 	return resp, err
 }
@@ -213,7 +229,7 @@ func (b *bearer) send(req *http.Request) (*http.Response, error) {
 	for {
 		token, err := b.account.token(req.Context(), refused)
 		if err != nil {
-			return nil, err
+			return nil, noToken{err}
 		}
 		out := req.Clone(req.Context())
 		if req.Body != nil {

@@ -218,8 +218,14 @@ func TestWhatEndsASignIn(t *testing.T) {
 			r.lock(func() { tc.change(r) })
 			later(a, 2*time.Hour)
 			for range 2 {
-				if _, err := r.call(r.transport(a)); err == nil || !strings.Contains(err.Error(), tc.want) || isLogin(err) != tc.login {
+				var told []error
+				_, err := r.call(a.Transport(a.web.base, func(err error) { told = append(told, err) }))
+				if err == nil || !strings.Contains(err.Error(), tc.want) || isLogin(err) != tc.login {
 					t.Errorf("got %v, want %q", err, tc.want)
+				}
+				var ours interface{ Refusal() string }
+				if !errors.As(err, &ours) || strings.Contains(ours.Refusal(), tc.want) || len(told) != 1 || !strings.Contains(told[0].Error(), tc.want) {
+					t.Errorf("the caller is told %v, the operator %v", ours, told)
 				}
 			}
 			if has := strings.Contains(r.kept(), "SECRET-refresh"); has != tc.kept {
