@@ -10,8 +10,17 @@ import (
 const maxHello = 64 << 10
 
 var (
-	errHello      = errors.New("not a well-formed TLS ClientHello")
+	errHello      = errors.New("no TLS ClientHello to any server")
+	errOddHello   = errors.New("a TLS ClientHello that servers read differently")
 	errHelloShort = errors.New("the ClientHello is not complete yet")
+)
+
+// Bounds of what a lenient server may still take for a hello.
+const (
+	minHello      = 2 + 32 + 1 + 2 + 2 + 1 + 1 // version, random, session id, one cipher suite, one compression method
+	maxOddHello   = 3 << 16
+	maxOddRecord  = 1<<14 + 2048
+	maxOddVersion = 0x10 // crypto/tls looks no closer at the version of a record than this
 )
 
 // hello is what a ClientHello says about where it is meant to go.
@@ -23,9 +32,13 @@ type hello struct {
 
 // helloReader reads a ClientHello from TLS records (RFC 8446 sections 5.1 and 4.1.2), over as many records as it is spread. It
 // gathers the message from records as they come, and looks at no byte twice.
+//
+// What is no hello to any server passes unread on ports where anything may be spoken. So it errs on the other side: servers skip
+// empty records and warnings, and heed names in ways that no client writes, and what they could take for a hello is an odd one.
 type helloReader struct {
 	at  int // how much of the records is used up
 	msg []byte
+	odd bool // something that servers skip or overlook
 }
 
 // read takes all records there are so far, those of earlier calls included. errHelloShort asks for more bytes; any other error is
@@ -33,39 +46,54 @@ type helloReader struct {
 func (r *helloReader) read(records []byte) (hello, error) {
 	for {
 		rec := records[r.at:]
-		if len(rec) > 0 && rec[0] != 0x16 || len(rec) > 1 && rec[1] != 3 {
+		if len(rec) > 0 && !isRecord(rec[0]) || len(rec) > 1 && rec[1] >= maxOddVersion {
 			return hello{}, errHello
 		}
 		if len(rec) < 5 {
 			return hello{}, errHelloShort
 		}
 		n := int(binary.BigEndian.Uint16(rec[3:5]))
-		if n == 0 || n > 1<<14 {
-			return hello{}, errHello
-		}
 		body := rec[5:]
-		if len(r.msg) == 0 && len(body) > 0 && body[0] != 1 { // no hello, whatever still comes
+		switch {
+		case rec[0] == recordHandshake && n <= maxOddRecord:
+			r.odd = r.odd || n == 0 || n > 1<<14 || rec[1] != 3
+			if len(r.msg) == 0 && (len(body) > 0 && n > 0 && body[0] != 1 || len(body) > 1 && n > 1 && int(body[1])<<16 >= maxOddHello) {
+				return hello{}, errHello
+			}
+		case rec[0] != recordHandshake && n <= 2: // an empty record, a warning, a change of ciphers
+			r.odd = true
+		default:
 			return hello{}, errHello
 		}
 		if len(body) < n {
 			return hello{}, errHelloShort
 		}
-		r.msg = append(r.msg, body[:n]...)
 		r.at += 5 + n
+		if rec[0] == recordHandshake {
+			r.msg = append(r.msg, body[:n]...)
+		}
 		if len(r.msg) < 4 {
 			continue
 		}
 		whole := 4 + int(r.msg[1])<<16 + int(r.msg[2])<<8 + int(r.msg[3])
 		switch {
-		case whole > maxHello, len(r.msg) > whole: // too long, or something follows it in its own record, which no client sends
+		case whole < 4+minHello, whole >= maxOddHello:
 			return hello{}, errHello
+		case whole > maxHello, len(r.msg) > whole: // too long, or something follows it in its own record
+			return hello{}, errOddHello
 		case len(r.msg) == whole:
 			h, err := parseHelloBody(r.msg[4:])
+			if err != nil || r.odd {
+				return hello{}, errOddHello
+			}
 			h.size = r.at
-			return h, err
+			return h, nil
 		}
 	}
 }
+
+// isRecord reports whether a byte is a type of TLS records.
+func isRecord(b byte) bool { return recordCCS <= b && b <= recordData }
 
 func parseHelloBody(b []byte) (hello, error) {
 	r := reader(b)
@@ -74,14 +102,14 @@ func parseHelloBody(b []byte) (hello, error) {
 	suites, ok2 := r.vec16()
 	comp, ok3 := r.vec8()
 	if !ok || !ok1 || !ok2 || !ok3 || len(sid) > 32 || len(suites) < 2 || len(suites)%2 != 0 || len(comp) == 0 {
-		return hello{}, errHello
+		return hello{}, errOddHello
 	}
 	if len(r) == 0 { // no extensions at all
 		return hello{}, nil
 	}
 	exts, ok := r.vec16()
 	if !ok || len(r) != 0 {
-		return hello{}, errHello
+		return hello{}, errOddHello
 	}
 	var h hello
 	seen := make(map[uint16]bool, 24)
@@ -89,7 +117,7 @@ func parseHelloBody(b []byte) (hello, error) {
 		typ, ok := e.u16()
 		data, ok1 := e.vec16()
 		if !ok || !ok1 || seen[typ] { // two of one kind: two readers, two names
-			return hello{}, errHello
+			return hello{}, errOddHello
 		}
 		seen[typ] = true
 		switch typ {
@@ -110,12 +138,12 @@ func parseHelloBody(b []byte) (hello, error) {
 func parseServerName(data reader) (string, error) {
 	list, ok := data.vec16()
 	if !ok || len(data) != 0 {
-		return "", errHello
+		return "", errOddHello
 	}
 	typ, ok := list.take(1)
 	name, ok1 := list.vec16()
 	if !ok || !ok1 || typ[0] != 0 || len(name) == 0 || len(name) > 255 || len(list) != 0 {
-		return "", errHello
+		return "", errOddHello
 	}
 	return string(name), nil
 }
@@ -156,17 +184,23 @@ func (r *reader) vec16() (reader, bool) {
 	return r.take(int(n))
 }
 
-// readHello reads a whole ClientHello into the stream's buffer and leaves it there.
-func (s *stream) readHello() (hello, error) {
+// readHello reads a whole ClientHello into the stream's buffer and leaves it there. short, where there is one, is called before each
+// wait for more of it; its error is final.
+func (s *stream) readHello(short func() error) (hello, error) {
 	var r helloReader
 	for {
 		h, err := r.read(s.buffered())
 		if err != errHelloShort {
 			return h, err
 		}
+		if short != nil {
+			if err := short(); err != nil {
+				return hello{}, err
+			}
+		}
 		if err := s.fill(maxHello); err != nil {
 			if err == errTooLarge {
-				return hello{}, errHello
+				return hello{}, errOddHello
 			}
 			return hello{}, unexpected(err, len(s.buffered()))
 		}

@@ -53,18 +53,32 @@ func realHello(t testing.TB, name string) []byte {
 	return buf[:n]
 }
 
-// FuzzClientHello: what is accepted is what crypto/tls reads in the same bytes, however they are cut.
+// FuzzClientHello: what is accepted is what crypto/tls reads in the same bytes, however they are cut, and what is no hello is none
+// to it either.
 func FuzzClientHello(f *testing.F) {
 	hello := realHello(f, "ok.example.com")
 	f.Add(hello, uint16(1))
 	f.Add(hello, uint16(100))
 	f.Add(realHello(f, ""), uint16(16384))
 	f.Add([]byte{0x16, 3, 1, 0, 4, 1, 0, 0, 0}, uint16(7))
+	f.Add(append([]byte{0x15, 3, 1, 0, 2, 1, 100}, hello...), uint16(7))
+	f.Add(append([]byte{0x16, 3, 1, 0, 0}, hello...), uint16(7))
+	f.Add(append([]byte{0x16, 4, 1}, hello[3:]...), uint16(7))
 	f.Fuzz(func(t *testing.T, data []byte, size uint16) {
-		whole, err := over(data, false).readHello()
-		slow, slowErr := over(data, true).readHello()
+		whole, err := over(data, false).readHello(nil)
+		slow, slowErr := over(data, true).readHello(nil)
 		if whole != slow || (err == nil) != (slowErr == nil) {
 			t.Fatalf("in one piece %+v, %v; in many %+v, %v", whole, err, slow, slowErr)
+		}
+		// crypto/tls must not see another name.
+		var seen *string
+		server := tls.Server(&memory{in: bytes.NewReader(data)}, &tls.Config{GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
+			seen = &i.ServerName
+			return nil, io.EOF
+		}})
+		_ = server.Handshake()
+		if seen != nil && err != errOddHello && (err != nil || !strings.EqualFold(strings.TrimSuffix(whole.name, "."), strings.TrimSuffix(*seen, "."))) {
+			t.Fatalf("read %q, %v, crypto/tls reads %q", whole.name, err, *seen)
 		}
 		if err != nil {
 			return
@@ -90,16 +104,6 @@ func FuzzClientHello(f *testing.F) {
 			if h, err := new(helloReader).read(again); err != nil || h.name != whole.name || h.encrypted != whole.encrypted {
 				t.Fatalf("in other records %+v, %v; before %+v", h, err, whole)
 			}
-		}
-		// crypto/tls must not see another name.
-		var seen *string
-		server := tls.Server(&memory{in: bytes.NewReader(data)}, &tls.Config{GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
-			seen = &i.ServerName
-			return nil, io.EOF
-		}})
-		_ = server.Handshake()
-		if seen != nil && !strings.EqualFold(strings.TrimSuffix(whole.name, "."), strings.TrimSuffix(*seen, ".")) {
-			t.Fatalf("read %q, crypto/tls reads %q", whole.name, *seen)
 		}
 	})
 }

@@ -170,11 +170,11 @@ func (c *conn) passUp(far net.Conn, b []byte) error {
 
 // hello reads a ClientHello for t and says why it is refused. It is not ok without a reason when the client went away.
 func (c *conn) hello(t egress.Target) (r egress.Reason, ok bool) {
-	h, err := c.in.readHello()
+	h, err := c.in.readHello(nil)
 	switch {
 	case err == nil:
 		r = c.judgeHello(t, h)
-	case err == errHello, err == io.ErrUnexpectedEOF:
+	case err == errHello, err == errOddHello, err == io.ErrUnexpectedEOF:
 		r = ReasonNotTLS
 	default:
 		c.lost(err)
@@ -196,15 +196,28 @@ func (c *conn) firstWords(t egress.Target, far net.Conn, w *farWords) (words, eg
 		}
 	}
 	limits := &c.srv.opts.Limits
-	if c.in.buffered()[0] == recordHandshake {
-		c.guard.begin(limits.HeadTime) // once begun it has to come
-		h, err := c.in.readHello()
+	if isRecord(c.in.buffered()[0]) {
+		passed, begun := 0, false
+		h, err := c.in.readHello(func() error {
+			b := c.in.buffered()
+			if b[0] == recordHandshake && (len(b) == 1 || b[1] == 3) {
+				if !begun {
+					c.guard.begin(limits.HeadTime) // once begun it has to come
+				}
+				begun = true
+				return nil
+			}
+			n := passed
+			passed = len(b)
+			return c.passUp(far, b[n:]) // what few servers take for one, and none before it is whole
+		})
 		c.guard.begin(limits.Idle)
 		switch {
-		case err == errHello:
-			return wordsOpaque, "", nil // no server takes it for one either
-		case err == io.EOF, err == io.ErrUnexpectedEOF:
-			return wordsOpaque, "", nil // what never becomes one
+		case err == errOddHello:
+			return wordsTLS, ReasonNotTLS, nil
+		case err == errHello, err == io.EOF, err == io.ErrUnexpectedEOF: // no server takes it for one either, or it never becomes one
+			c.in.discard(passed)
+			return wordsOpaque, "", nil
 		case err != nil:
 			return wordsOpaque, "", err
 		}
@@ -385,9 +398,9 @@ func (c *conn) bareTLS() {
 		c.tlsFailed(ReasonLogin)
 		return
 	}
-	h, err := c.in.readHello()
+	h, err := c.in.readHello(nil)
 	if err != nil {
-		if err != errHello {
+		if err != errHello && err != errOddHello {
 			c.lost(err)
 			return
 		}

@@ -98,7 +98,7 @@ func (s *farWords) watchClient(far net.Conn) (egress.Reason, error) {
 		switch n := 5 + int(b[3])<<8 + int(b[4]); {
 		case s.isTold() && !s.retry:
 			return "", nil
-		case (b[0] == recordCCS || b[0] == recordData) && n <= maxRecord: // early data, and what middleboxes like to see
+		case b[0] != recordHandshake && isRecord(b[0]) && n <= maxRecord: // early data, what middleboxes like to see, a warning
 			if err := in.need(n); err != nil {
 				return "", nil
 			}
@@ -108,10 +108,13 @@ func (s *farWords) watchClient(far net.Conn) (egress.Reason, error) {
 			continue
 		}
 		<-s.told
-		if !s.retry || b[0] != recordHandshake {
+		switch {
+		case !s.retry:
 			return "", nil
+		case b[0] != recordHandshake: // no client says such a thing here
+			return ReasonNotTLS, nil
 		}
-		h, err := in.readHello()
+		h, err := in.readHello(nil)
 		if err != nil {
 			return ReasonNotTLS, nil
 		}

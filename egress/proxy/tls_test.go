@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,49 @@ func TestServerNameOnOtherPorts(t *testing.T) {
 	}
 }
 
+// TestOddHello: on a port where anything may be spoken, what a lenient server could take for a hello with another name does not
+// pass for something else. crypto/tls takes all but the last two.
+func TestOddHello(t *testing.T) {
+	evil := helloBytes(t, "evil.case.localhost")
+	version := bytes.Clone(evil)
+	version[1], version[2] = 4, 1
+	entry := func(typ byte, name string) []byte {
+		return append([]byte{typ, byte(len(name) >> 8), byte(len(name))}, name...)
+	}
+	names := slices.Concat(entry(1, "ok.case.localhost"), entry(0, "evil.case.localhost"))
+	twoNames := withExtension(helloBytes(t, ""), 0, slices.Concat([]byte{0, byte(len(names))}, names))
+	long := withExtension(evil, 0xffff, make([]byte, 12<<10))
+	for name, said := range map[string][]byte{
+		"behind a warning":         slices.Concat([]byte{0x15, 3, 1, 0, 2, 1, 100}, evil),
+		"around a warning":         slices.Concat(records(evil[:5+20], 20), []byte{0x15, 3, 1, 0, 2, 1, 100}, records(slices.Concat(evil[:5], evil[5+20:]), 1<<14)),
+		"version of another time":  version,
+		"a name of another kind":   twoNames,
+		"records of one byte":      records(long, 1),
+		"behind an empty record":   slices.Concat([]byte{0x16, 3, 1, 0, 0}, evil),
+		"the same extension twice": withExtension(evil, 0, evil[:0]),
+	} {
+		t.Run(name, func(t *testing.T) {
+			far := listen(t, func(c net.Conn) {
+				_ = tls.Server(c, &tls.Config{GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
+					t.Errorf("the far side reads a hello for %q", i.ServerName)
+					return nil, io.EOF
+				}}).Handshake()
+			})
+			u := start(t, proxy.Options{}, client(t, "*:*"))
+			nc, r, resp := u.connect(t, "ok.case.localhost"+port(far))
+			if resp.StatusCode != 200 {
+				t.Fatal(resp.Status)
+			}
+			_, _ = nc.Write(said)
+			_ = nc.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, r)
+			if e := u.events.wait(t, func(e proxy.Event) bool { return e.Kind == proxy.KindClosed }); e.Reason != proxy.ReasonNotTLS {
+				t.Errorf("ended with %q", e.Reason)
+			}
+		})
+	}
+}
+
 // TestBareTLS sends TLS without a tunnel: its server name is the target.
 func TestBareTLS(t *testing.T) {
 	u := start(t, proxy.Options{Chain: outside(t, greet)}, client(t, "ok.case.localhost"))
@@ -288,7 +332,10 @@ func TestSecondHello(t *testing.T) {
 		{"another name in records of 10 bytes", retry, records(wrong, 10), proxy.ReasonName},
 		{"no name", retry, helloBytes(t, ""), proxy.ReasonNoName},
 		{"an encrypted one", retry, withExtension(right, 0xfe0d, nil), proxy.ReasonEncrypted},
+		{"another name behind a warning", retry, slicesOf([]byte{21, 3, 3, 0, 2, 1, 90}, wrong), proxy.ReasonName},
+		{"another name behind an empty record", retry, slicesOf([]byte{22, 3, 3, 0, 0}, wrong), proxy.ReasonNotTLS},
 		{"no hello", retry, []byte{0x16, 3, 3, 0, 4, 11, 0, 0, 0}, proxy.ReasonNotTLS},
+		{"no record", retry, []byte("hello"), proxy.ReasonNotTLS},
 		{"without being asked for", append([]byte{0x16, 3, 3, 0, 44, 2, 0, 0, 40, 3, 3}, make([]byte, 38)...), wrong, ""},
 	} {
 		for _, early := range []bool{false, true} {

@@ -122,7 +122,7 @@ func TestOpaqueWords(t *testing.T) {
 	u := start(t, proxy.Options{}, client(t, "*:*"))
 	for _, say := range []string{
 		"p", "ping", "PING\r\n", "*1\r\n$4\r\nPING\r\n", "\x00\x00\x00\x08\x04\xd2\x16\x2f", "SSH-2.0-client\r\n", "EHLO there\r\n", "\r\n", "GET key\r\n", "GET ",
-		"0 \x02\x01\x01\x00", "PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x02\x00\x00", "{\"a\": 1}", strings.Repeat("a", 300_000), "GET " + strings.Repeat("a", 300_000),
+		"0 \x02\x01\x01\x00", "PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x02\x00\x00", "\x15\x00", "\x17\x03\x03\x00\x00", "\x16\x00\x00\x00\x10\x01\x00\x00\x00", "{\"a\": 1}", strings.Repeat("a", 300_000), "GET " + strings.Repeat("a", 300_000),
 	} {
 		nc, r, _ := u.connect(t, echo)
 		for range 2 {
