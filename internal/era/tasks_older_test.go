@@ -162,7 +162,9 @@ func TestATaskForAClientWithoutTasks(t *testing.T) {
 		one(t, r.atServer(), `{"id":ID,"method":"tasks/cancel","params":{"taskId":"y"}}`)
 		for _, method := range []string{"get", "update", "cancel"} {
 			r.client(strings.Replace(task(method, "q", "x", ""), taskMeta, meta, 1))
-			one(t, r.atClient(), `{"id":"q","error":{"code":-32021,"message":"the client does not declare the tasks extension","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`)
+			if m := one(t, r.atClient(), `{"id":"q","error":{"code":-32021,"message":"the client does not declare the tasks extension","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`); !m.Own {
+				t.Error("the bridge's words count as the server's")
+			}
 		}
 		r.client(`{"id":"q","method":"subscriptions/listen","params":{"notifications":{"taskIds":["x"]},` + meta + `}}`)
 		if got := written(r.atClient()); !strings.Contains(got, "-32021") {

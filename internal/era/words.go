@@ -167,7 +167,7 @@ func hasTasks(capabilities strictjson.Value) bool {
 
 // lacksTasks is the modern refusal of a client that does not declare the tasks extension.
 func lacksTasks(id jsonrpc.ID) jsonrpc.Message {
-	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Error: jsonrpc.NewError(codeCapability, "the client does not declare the tasks extension",
+	return jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Own: true, Error: jsonrpc.NewError(codeCapability, "the client does not declare the tasks extension",
 		strictjson.Object(member("requiredCapabilities", withTasks(strictjson.Object()))))}
 }
 
