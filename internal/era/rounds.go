@@ -47,6 +47,10 @@ func (t *toModern) put(r *round, questions strictjson.Value) {
 			t.fail(r, "the server asked the client for something that no client gives")
 			return
 		}
+		if len(key) > maxKey {
+			t.fail(r, "the server asked for input under a name that is too long")
+			return
+		}
 		m := request(jsonrpc.RandomID(), method, legacyQuestion(method, params))
 		if m.On = r.id; r.of != nil {
 			if absent(m.Params) {
@@ -54,7 +58,7 @@ func (t *toModern) put(r *round, questions strictjson.Value) {
 			}
 			m.Params = ofTask(r.of, m.Params)
 		}
-		asked = append(asked, question{m.ID, key})
+		asked = append(asked, question{m.ID, strings.Clone(key)})
 		out = append(out, m)
 	}
 	delete(t.calls, r.server.Key())

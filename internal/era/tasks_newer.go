@@ -21,11 +21,11 @@ const (
 // newerTask is a call of an older client that became a task: at a newer server, under its id, or, where that answered at once, here.
 type newerTask struct {
 	id      string
-	answer  *jsonrpc.Message // of a server that made no task; nil = the task is the server's
+	answer  *jsonrpc.Message // of a server that made no task, so that it is over; nil = the task is the server's
 	last    strictjson.Value // how it stood when the server last said so, without its words
 	until   time.Time        // it may be forgotten then; zero = once it is over
 	over    bool
-	stopped bool // the client cancelled it, and was told so
+	stopped bool // the client cancelled it, and was told so: it is over
 
 	waits  []*round // requests that are answered when it has ended
 	plain  bool     // the first of them is the call, of a client that asked for no task
@@ -231,7 +231,7 @@ func (t *toModern) aboutTask(m jsonrpc.Message) {
 	case m.Method == "tasks/result" && task.stopped:
 		t.refuse(m, jsonrpc.CodeInternal, "the task was cancelled")
 		return
-	case m.Method == "tasks/cancel" && (task.answer != nil || task.stopped || task.over):
+	case m.Method == "tasks/cancel" && task.over:
 		t.refuse(m, jsonrpc.CodeInvalidParams, "the task has ended")
 		return
 	case m.Method == "tasks/result" && len(task.waits) >= maxTaskWaits:
@@ -243,8 +243,8 @@ func (t *toModern) aboutTask(m jsonrpc.Message) {
 	switch m.Method {
 	case "tasks/get":
 		r.then = func(m jsonrpc.Message) {
+			task.stands(m)
 			if absent(m.Error) {
-				t.stands(task, m.Result)
 				if m.Result = legacyTask(task.id, m.Result); task.stopped {
 					m.Result = task.last
 				}
@@ -281,9 +281,7 @@ func (t *toModern) finish(r *round, m jsonrpc.Message) {
 
 // stoppedBy answers a tasks/cancel. In the older era a task that was cancelled stays so, whatever comes of it.
 func (t *toModern) stoppedBy(r *round, task *newerTask, m jsonrpc.Message) {
-	if absent(m.Error) {
-		t.stands(task, m.Result)
-	}
+	task.stands(m)
 	if status := task.last.Get("status").Str(); status == "completed" || status == "failed" {
 		t.finish(r, failure(r.id, jsonrpc.CodeInvalidParams, "the task has ended"))
 		return
@@ -291,19 +289,29 @@ func (t *toModern) stoppedBy(r *round, task *newerTask, m jsonrpc.Message) {
 	task.last = task.last.With("status", str("cancelled"))
 	t.finish(r, result(r.id, task.last))
 	t.ends(task, failure(jsonrpc.ID{}, jsonrpc.CodeInternal, "the task was cancelled"))
-	task.stopped = true
+	task.stopped, task.over = true, true
 }
 
-// stands notes what a server says of a task, unless that is no concern of the client any more.
-func (t *toModern) stands(task *newerTask, v strictjson.Value) {
+// stands notes what a server answered to tasks/get, unless that is no concern of the client any more.
+func (task *newerTask) stands(m jsonrpc.Message) {
 	if task.stopped {
 		return
 	}
-	task.note(v)
-	switch v.Get("status").Str() {
+	if !absent(m.Error) {
+		task.over = task.over || unknownTask(m)
+		return
+	}
+	task.note(m.Result)
+	switch m.Result.Get("status").Str() {
 	case "completed", "failed", "cancelled":
 		task.over = true
 	}
+}
+
+// unknownTask says whether a server answered that it has no such task, or none any more.
+func unknownTask(m jsonrpc.Message) bool {
+	code, _ := jsonrpc.ErrorCode(m.Error)
+	return code == jsonrpc.CodeInvalidParams
 }
 
 // ofTask marks a result as what a task led to.
@@ -323,11 +331,11 @@ func (t *toModern) poll(task *newerTask) {
 	task.polled = true
 	t.inquire("tasks/get", t.about(task.id), func(m jsonrpc.Message) {
 		task.polled = false
+		task.stands(m)
 		v := m.Result
 		if !absent(m.Error) {
-			code, _ := jsonrpc.ErrorCode(m.Error)
-			switch gone := code == jsonrpc.CodeInvalidParams; {
-			case gone:
+			switch {
+			case unknownTask(m):
 				t.release(task)
 			case task.plain: // nobody will ask again
 				t.stop(task.id)
@@ -335,7 +343,6 @@ func (t *toModern) poll(task *newerTask) {
 			t.ends(task, m)
 			return
 		}
-		t.stands(task, v)
 		switch v.Get("status").Str() {
 		case "completed":
 			t.ends(task, result(jsonrpc.ID{}, legacyResult(v.Get("result"))))
@@ -404,11 +411,13 @@ func (t *toModern) needs(task *newerTask, inputs strictjson.Value) {
 		t.abandon(task, "the task asked for input too often")
 		return
 	}
-	for _, m := range fresh {
-		task.asked[strings.Clone(m.Name)] = true
-	}
 	task.inputs = &round{id: task.waits[0].id, method: "tasks/update", of: task}
 	t.put(task.inputs, strictjson.Object(fresh...))
+	if task.inputs != nil { // the task was not given up
+		for _, q := range task.inputs.questions {
+			task.asked[q.key] = true
+		}
+	}
 }
 
 // update brings a task what the client answered.

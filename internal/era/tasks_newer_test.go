@@ -402,3 +402,44 @@ func TestTasksOfANewerServerAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// What has ended makes room, also where the server says neither for how long it keeps a task nor that it has ended.
+func TestTasksOfANewerServerThatMakeRoom(t *testing.T) {
+	for name, end := range map[string]func(*rig){
+		"cancelled": func(r *rig) {
+			r.client(ofTasks("cancel", "q", "x0"))
+			r.atServer()
+			r.server(`{"id":"q","result":{"resultType":"complete"}}`)
+			r.server(detailed(r.atServer()[0], `"status":"working"`))
+		},
+		"completed": func(r *rig) {
+			r.client(ofTasks("get", "q", "x0"))
+			r.server(detailed(r.atServer()[0], `"status":"completed","result":{"content":[]}`))
+		},
+		"gone": func(r *rig) {
+			r.client(ofTasks("get", "q", "x0"))
+			r.server(`{"id":"q","error":{"code":-32602,"message":"no such task"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(r *rig) {
+				r.newerTasks("2025-11-25")
+				for n := range maxTasks + 1 {
+					if n == maxTasks {
+						r.atServer()
+						end(r)
+						r.atClient()
+					}
+					r.client(`{"id":"c","method":"tools/call","params":{"name":"t","task":{}}}`)
+					r.server(fmt.Sprintf(`{"id":"c","result":{"resultType":"task","taskId":"x%d","status":"working","ttlMs":null}}`, n))
+				}
+				if got := written(r.atClient()); strings.Contains(got, "cannot be kept") {
+					t.Error(got)
+				}
+				if tr := r.b.tr.(*toModern); len(tr.tasks) != maxTasks || tr.tasks["x0"] != nil {
+					t.Errorf("%d tasks are kept", len(tr.tasks))
+				}
+			})
+		})
+	}
+}

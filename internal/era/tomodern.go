@@ -11,6 +11,7 @@ import (
 // Bounds towards a newer server.
 const (
 	maxInputs = 16          // questions in one "input_required"
+	maxKey    = 1024        // bytes of the name of one
 	maxStates = 4 << 20     // bytes of what servers gave with them to bring back, beside the one that may exceed it
 	busyWait  = time.Second // before a retry that a server asks for without a question; twice as long each time
 	maxBusy   = 5           // such retries of one call
