@@ -105,6 +105,45 @@ func TestLargeQuestions(t *testing.T) {
 	})
 }
 
+// A question has the whole message kept that it came in.
+func TestSmallQuestionsInLargeMessages(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.modernClient()
+		junk := strings.Repeat("x", maxAsking*2/3)
+		for n, where := range []string{`"junk":"` + junk + `","params":{}`, `"params":{"_meta":{"` + metaRelated + `":{"junk":"` + junk + `"}}}`, `"params":{"_meta":{"progressToken":"` + junk + `"}}`} {
+			r.server(fmt.Sprintf(`{"id":%d,"method":"roots/list",%s}`, n, where))
+			if refused := r.atServer(); len(refused) != min(n, 1) {
+				t.Errorf("question %d: %d refused", n, len(refused))
+			}
+			r.server(fmt.Sprintf(`{"id":"a%d","method":"roots/list"}`, n))
+			none(t, "the server", r.atServer())
+		}
+	})
+}
+
+// So is what a name is of, and a name may be large itself.
+func TestLongNamesOfQuestions(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.newerTasks("2025-11-25")
+		need := `"inputRequests":{"` + strings.Repeat("k", maxKey+1) + `":{"method":"roots/list"}}`
+		r.client(`{"id":"b","method":"tools/call","params":{"name":"t"}}`)
+		r.atServer()
+		r.server(`{"id":"b","result":{"resultType":"input_required",` + need + `}}`)
+		if got := written(r.atClient()); !strings.Contains(got, "a name that is too long") {
+			t.Error(got)
+		}
+		r.ran("a", "x")
+		r.client(ofTasks("result", "r", "x"))
+		r.server(detailed(r.atServer()[0], `"status":"input_required",`+need))
+		if got := written(r.atClient()); !strings.Contains(got, "a name that is too long") {
+			t.Error(got)
+		}
+		if tr := r.b.tr.(*toModern); len(tr.tasks["x"].asked) > 0 || len(tr.asked) > 0 {
+			t.Error("the name is kept")
+		}
+	})
+}
+
 func TestLargeAnswersBeforeTheirInput(t *testing.T) {
 	inBubble(t, nil, func(r *rig) {
 		r.modernClient()

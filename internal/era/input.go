@@ -43,7 +43,7 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 	case len(t.wanted) >= maxWanted:
 		refuse(jsonrpc.CodeInternal, "too many requests are open")
 		return
-	case t.tooMuch(m.Params):
+	case t.tooMuch(size(m)):
 		refuse(jsonrpc.CodeInternal, "the open requests are too large")
 		return
 	}
@@ -70,7 +70,7 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 		refuse(jsonrpc.CodeMethodNotFound, "the client does not take this request")
 		return
 	}
-	w := &wanted{id: m.ID, call: c, about: about, method: m.Method, params: modernQuestion(m.Method, m.Params)}
+	w := &wanted{id: m.ID, call: c, about: about, method: m.Method, params: modernQuestion(m.Method, m.Params), bytes: size(m)}
 	switch {
 	case c == nil && task != nil && (task.over || task.keys >= maxTaskInput):
 		refuse(jsonrpc.CodeInternal, "the task has ended, or has asked too often")
@@ -94,30 +94,30 @@ func (t *toLegacy) want(m jsonrpc.Message) {
 	}
 }
 
-// tooMuch says that a question is too large beside those that are kept.
-func (t *toLegacy) tooMuch(question strictjson.Value) bool {
+// tooMuch says that questions of so many bytes are too large beside those that are kept.
+func (t *toLegacy) tooMuch(bytes int) bool {
 	asking := t.asking()
-	return asking > 0 && asking+question.Size() > maxAsking
+	return asking > 0 && asking+bytes > maxAsking
 }
 
 // asking is the size of all questions that are kept.
 func (t *toLegacy) asking() (n int) {
 	for _, w := range t.orphans {
-		n += w.params.Size()
+		n += w.bytes
 	}
 	for _, calls := range []map[string]*call{t.byClient, t.suspended} {
 		for _, c := range calls {
 			for _, w := range c.waiting {
-				n += w.params.Size()
+				n += w.bytes
 			}
 			for _, w := range c.shown {
-				n += w.params.Size()
+				n += w.bytes
 			}
 		}
 	}
 	for _, task := range t.tasks {
 		for _, w := range task.asked {
-			n += w.params.Size()
+			n += w.bytes
 		}
 	}
 	return n
@@ -280,13 +280,13 @@ func (t *toLegacy) resume(m jsonrpc.Message) {
 var openAddress = strictjson.Object(member("mode", str("url")))
 
 // addresses turns the error that says "the user must open these addresses first" into questions. The client's retry sends the call anew.
-func (t *toLegacy) addresses(c *call, e strictjson.Value) bool {
-	list := e.Get("data").Get("elicitations")
+func (t *toLegacy) addresses(c *call, m jsonrpc.Message) bool {
+	list := m.Error.Get("data").Get("elicitations")
 	if !Takes(c.caps, "elicitation/create", openAddress) {
 		c.lacks = needs("elicitation/create", openAddress)
 		return false
 	}
-	if list.Len() == 0 || list.Len() > maxWanted || c.rounds >= maxRounds || t.tooMuch(list) {
+	if list.Len() == 0 || list.Len() > maxWanted || c.rounds >= maxRounds || t.tooMuch(size(m)) {
 		return false
 	}
 	for _, w := range c.waiting { // the server waits for none of these any more
@@ -297,7 +297,7 @@ func (t *toLegacy) addresses(c *call, e strictjson.Value) bool {
 	}
 	c.waiting = nil
 	for _, params := range list.Elems() {
-		c.waiting = append(c.waiting, &wanted{method: "elicitation/create", params: modernQuestion("elicitation/create", params).With("mode", str("url"))})
+		c.waiting = append(c.waiting, &wanted{method: "elicitation/create", params: modernQuestion("elicitation/create", params).With("mode", str("url")), bytes: size(m) / list.Len()})
 	}
 	delete(t.calls, c.server.Key())
 	c.again = true

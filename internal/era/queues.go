@@ -39,7 +39,14 @@ func (q *queue) take() queued {
 	return e
 }
 
-func size(m jsonrpc.Message) int { return m.Params.Size() + m.Result.Size() + m.Error.Size() }
+// size is about what a message holds in memory, whichever part of it is kept: each part holds the whole text.
+func size(m jsonrpc.Message) int {
+	n := m.Params.Size() + m.Result.Size() + m.Error.Size() + len(m.Method)
+	for _, e := range m.Extra {
+		n += len(e.Name) + e.Value.Size()
+	}
+	return n
+}
 
 // next takes a message from the queue for the client; false: there is none yet.
 func (b *Bridge) next(ctx context.Context) (queued, bool) {

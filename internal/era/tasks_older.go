@@ -18,6 +18,7 @@ const (
 	maxTaskInput = 64               // questions of one task
 	maxTaskWaits = 16               // requests that wait for the same task
 	maxTools     = 4096             // tools that are known to be tasks only
+	maxTaskState = 64 << 10         // bytes in which an older server says how a task stands
 	maxSurvey    = 32               // pages of a list of tools that the bridge reads itself
 	pollUsual    = time.Second      // how often a server is asked how a task stands, where it does not say
 	pollMin      = pollUsual / 10   // … where it says less
@@ -100,7 +101,7 @@ func (t *toLegacy) aboutTask(m jsonrpc.Message) {
 		c.then = func(m jsonrpc.Message) {
 			t.drop(c)
 			m.ID = c.id
-			if code, _ := jsonrpc.ErrorCode(m.Error); absent(m.Error) || code == jsonrpc.CodeInvalidParams { // it had ended
+			if absent(m.Error) || unknownTask(m) { // it had ended
 				m = result(c.id, done.Result)
 			}
 			t.b.toClient(m)
@@ -120,8 +121,11 @@ func (t *toLegacy) silence(task *olderTask, why string) {
 // stands tells how a task stands, in one message of the newer form: whatever it has led to is in it, what it needs as well. m is the
 // server's answer to tasks/get.
 func (t *toLegacy) stands(task *olderTask, m jsonrpc.Message, tell func(jsonrpc.Message)) {
+	if size(m) > maxTaskState { // it may be kept until the server says what the task led to
+		m = failure(m.ID, jsonrpc.CodeInternal, "what the server says of the task is too large")
+	}
 	if !absent(m.Error) {
-		if code, _ := jsonrpc.ErrorCode(m.Error); code == jsonrpc.CodeInvalidParams {
+		if unknownTask(m) {
 			t.forget(task)
 		}
 		m.Error = modernError(m.Error)
@@ -296,7 +300,7 @@ func (task *olderTask) quiet() {
 func (t *toLegacy) waitFor(c *call, task *olderTask) {
 	c.task, task.call = task, c
 	t.ask("tasks/result", only("taskId", task.id), func(m jsonrpc.Message) {
-		task.over, task.call = true, nil
+		task.over, task.call, c.task = true, nil, nil
 		if t.calls[c.server.Key()] == c {
 			m.Result = unrelated(m.Result)
 			t.answered(c, m)

@@ -174,6 +174,22 @@ func TestATaskForAClientWithoutTasks(t *testing.T) {
 	})
 }
 
+// A task may end with the words that the user must open an address first. The call is then made anew, and is none of that task's.
+func TestATaskThatEndsWithAddresses(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.olderTasks(allTasks)
+		r.client(slow("a", meta))
+		r.atServer()
+		r.server(`{"id":"a","result":{"task":{"taskId":"x","status":"working"}}}`)
+		r.server(`{"id":` + id(r.atServer()[0]) + `,"error":{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","url":"https://a.example/","message":"m","elicitationId":"e"}]}}}`)
+		need := one2(t, r.atClient(), "a").Result
+		r.client(`{"id":"b","method":"tools/call","params":{"name":"slow","inputResponses":{"input-1":{"action":"accept"}},"requestState":"` + need.Get("requestState").Str() + `",` + meta + `}}`)
+		one(t, r.atServer(), `{"id":"b","method":"tools/call","params":{"name":"slow","task":{}}}`)
+		r.client(`{"method":"notifications/cancelled","params":{"requestId":"b"}}`)
+		one(t, r.atServer(), `{"method":"notifications/cancelled","params":{"requestId":"b"}}`)
+	})
+}
+
 func TestWhichCallsAreTasks(t *testing.T) {
 	inBubble(t, nil, func(r *rig) {
 		r.olderTasks(allTasks)
@@ -253,6 +269,13 @@ func TestTasksThatAreNot(t *testing.T) {
 			t.Error(got)
 		}
 		r.atServer()
+		r.client(task("get", "g", "x", ""))
+		r.atServer()
+		r.server(`{"id":"g","junk":"` + strings.Repeat("x", maxTaskState) + `","result":{"taskId":"x","status":"completed"}}`)
+		if got := written(r.atClient()); !strings.Contains(got, "too large") {
+			t.Error(got)
+		}
+		none(t, "the server", r.atServer())
 		r.client(task("get", "g", "x", ""))
 		r.atServer()
 		r.server(`{"id":"g","error":{"code":-32602,"message":"expired"}}`)

@@ -83,6 +83,7 @@ type wanted struct {
 	about  strictjson.Value // what its _meta said of a task
 	method string
 	params strictjson.Value
+	bytes  int // of the message that it came in
 	asked  int
 }
 
@@ -370,7 +371,7 @@ func (t *toLegacy) answered(c *call, m jsonrpc.Message) {
 		m = failure(m.ID, jsonrpc.CodeInternal, "the server answered with a task that was not asked for, or is one too many")
 	}
 	switch code, _ := jsonrpc.ErrorCode(m.Error); {
-	case code == codeOpenAddress && asks(c.method) && t.addresses(c, m.Error): // the client is asked to open them
+	case code == codeOpenAddress && asks(c.method) && t.addresses(c, m): // the client is asked to open them
 	case c.id.IsZero():
 		if t.heldBytes > 0 && t.heldBytes+size(m) > maxHeld {
 			m = failure(m.ID, jsonrpc.CodeInternal, "the answer came before the input it asked for, and was too large to keep")
