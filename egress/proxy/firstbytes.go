@@ -50,8 +50,8 @@ const maxFirstLine = 2 << 20
 var isSpace = [256]bool{' ': true, '\t': true, '\n': true, '\v': true, '\f': true, '\r': true}
 
 // firstLine tells whether what a client says first is a request of HTTP/1. It errs on the side of HTTP: what any server could
-// read as a request line goes to the strict reader, which refuses what it does not like. A line without a version is HTTP/0.9,
-// which has no Host, and what has a NUL in it no server takes. It looks at each byte once.
+// read as a request line goes to the strict reader, which refuses what it does not like: Python's take a NUL in one. A line without
+// a version is HTTP/0.9, which has no Host. It looks at each byte once.
 type firstLine struct {
 	seen    int
 	inName  bool // in what could be a method
@@ -73,7 +73,7 @@ func (l *firstLine) read(b []byte) words {
 				}
 			}
 		case l.inName && tokenChars[c]:
-		case l.inName && !isSpace[c], c == 0, c == '\n':
+		case l.inName && !isSpace[c], c == '\n':
 			return wordsOpaque
 		case l.inName:
 			l.inName, l.inLine = false, true

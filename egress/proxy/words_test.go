@@ -54,6 +54,7 @@ func TestHTTPOnOtherPorts(t *testing.T) {
 		{"a tab for the space", okay, "GET\t/a\tHTTP/1.1\r\nHost: evil.case.localhost\r\n\r\n", "400"},
 		{"a bare CR for the space", okay, "GET\r/a HTTP/1.1\r\nHost: evil.case.localhost\r\n\r\n", "400"},
 		{"lines that end in LF", okay, "GET /a HTTP/1.1\nHost: evil.case.localhost\n\n", "400"},
+		{"a NUL in the line", okay, "GET /\x00 HTTP/1.1\r\nHost: evil.case.localhost\r\n\r\n", "400"},
 		{"a method of its own", okay, "X-Y /a HTTP/1.1\r\nHost: evil.case.localhost\r\n\r\n", "421"},
 		{"both framings", okay, "POST /a HTTP/1.1\r\nHost: ok.case.localhost:8080\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"},
 		{"a tunnel in it", okay, "CONNECT evil.case.localhost:443 HTTP/1.1\r\nHost: ok.case.localhost:8080\r\n\r\n", "400"},
@@ -122,7 +123,7 @@ func TestOpaqueWords(t *testing.T) {
 	u := start(t, proxy.Options{}, client(t, "*:*"))
 	for _, say := range []string{
 		"p", "ping", "PING\r\n", "*1\r\n$4\r\nPING\r\n", "\x00\x00\x00\x08\x04\xd2\x16\x2f", "SSH-2.0-client\r\n", "EHLO there\r\n", "\r\n", "GET key\r\n", "GET ",
-		"0 \x02\x01\x01\x00", "PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x02\x00\x00", "\x15\x00", "\x17\x03\x03\x00\x00", "\x16\x00\x00\x00\x10\x01\x00\x00\x00", "{\"a\": 1}", strings.Repeat("a", 300_000), "GET " + strings.Repeat("a", 300_000),
+		"0 \x02\x01\x01\x00", "0\x0c\x02\x01\x01\x60\x07\x02\x01\x03\x04\x00\x80\x00", "PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x02\x00\x00", "\x15\x00", "\x17\x03\x03\x00\x00", "\x16\x00\x00\x00\x10\x01\x00\x00\x00", "{\"a\": 1}", strings.Repeat("a", 300_000), "GET " + strings.Repeat("a", 300_000),
 	} {
 		nc, r, _ := u.connect(t, echo)
 		for range 2 {
