@@ -8,8 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/atomicfile"
 )
 
 // headFile holds the position of the last acknowledged line, in one fixed-length line, and carries the lock between
@@ -132,6 +135,7 @@ func (l *Log) here() os.FileInfo {
 	return open
 }
 
+// reopen opens the file at l.path, or makes it, and has its name outlive a crash of the machine, and what was renamed to make room.
 func (l *Log) reopen() error {
 	if l.file != nil {
 		l.file.Close()
@@ -142,7 +146,7 @@ func (l *Log) reopen() error {
 		return err
 	}
 	l.file = f
-	return nil
+	return atomicfile.SyncDir(filepath.Dir(l.path))
 }
 
 // checkEnd compares the line that ends at p with p itself.

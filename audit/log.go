@@ -304,7 +304,8 @@ func (l *Log) commit(buf []byte, next position) error {
 	return nil
 }
 
-// rotate renames the full file and starts the next one; the chain goes on.
+// rotate renames the full file and starts the next one; the chain goes on. Each step is on disk before the next: a head of the one file
+// beside the other would look as if lines were cut off or put in.
 func (l *Log) rotate() error {
 	if err := l.file.Sync(); err != nil {
 		return err

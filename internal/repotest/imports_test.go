@@ -20,7 +20,7 @@ var imports = map[string][]string{
 	"screen":              {"envelope"},
 	"gate":                {},
 	"egress":              {},
-	"audit":               {},
+	"audit":               {"internal/atomicfile"},
 	"internal/strictjson": {},
 	"internal/atomicfile": {},
 	"internal/connect":    {"internal/atomicfile"},
