@@ -797,3 +797,41 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	})
 }
+
+// failsOnce is a file whose first write fails.
+type failsOnce struct {
+	file
+	failed bool
+}
+
+func (f *failsOnce) WriteAt(p []byte, off int64) (int, error) {
+	if !f.failed {
+		f.failed = true
+		return 0, errNoSpace
+	}
+	return f.file.WriteAt(p, off)
+}
+
+// Much that waits goes in several writes: a later one that succeeds does not hide that an earlier one failed.
+func TestCloseTellsOfALostNote(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path, Options{})
+	l.mu.Lock()
+	l.writing = true // so that no timer writes meanwhile
+	l.mu.Unlock()
+	const notes = 3 * maxBatch / 2 / MaxString
+	for range notes {
+		if err := l.Note(Event{Kind: Result, Text: strings.Repeat("x", MaxString)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.mu.Lock()
+	l.file, l.writing = &failsOnce{file: l.file}, false
+	l.mu.Unlock()
+	if err := l.Close(); !errors.Is(err, errNoSpace) {
+		t.Errorf("error %v, want the disk's", err)
+	}
+	if r := verifyFile(t, path); !r.OK() || r.Lines == 0 || r.Lines >= notes {
+		t.Errorf("%+v", r)
+	}
+}

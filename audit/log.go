@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ type Log struct {
 	closed  bool
 	timer   *time.Timer // writes notes that no Append takes along; nil before the first
 	waiting bool        // the timer is set
-	failed  error       // of the last write; nil once one succeeded
+	failed  error       // of the last writes; nil once all notes are written
 	crowd   bool        // the last write was for several
 
 	file file
@@ -214,16 +215,16 @@ func (l *Log) writeAll() {
 	var kept []*request
 	var failed error
 	for len(batch) > 0 {
-		var n int
-		n, failed = l.writeBatch(batch)
+		n, err := l.writeBatch(batch)
 		for _, r := range batch[:n] {
 			switch {
 			case r.done != nil:
-				r.done <- outcome{err: failed}
-			case failed != nil:
+				r.done <- outcome{err: err}
+			case err != nil:
 				kept = append(kept, r)
 			}
 		}
+		failed = cmp.Or(err, failed)
 		batch = batch[n:]
 	}
 	l.mu.Lock()
@@ -313,13 +314,16 @@ func (l *Log) rotate() error {
 	if err := os.Rename(l.path, l.rotated(l.at.seq)); err != nil {
 		return fmt.Errorf("rotating the audit log: %w", err)
 	}
+	if err := l.reopen(); err != nil {
+		return err
+	}
 	next := l.at
 	next.size = 0
-	if err := l.head.write(next); err != nil {
+	if err := errors.Join(l.head.write(next), l.head.Sync()); err != nil {
 		return err
 	}
 	l.at = next
-	return l.reopen()
+	return nil
 }
 
 // rotated is where the file whose last line is seq is kept.
