@@ -186,6 +186,20 @@ func checkReserved(real string) error {
 	return nil
 }
 
+// checkWritable refuses a path, without links, that would open the system for writing: what is read-only in every sandbox, or a
+// folder that holds some of it. To a root caller's sandbox its files would be its own.
+func checkWritable(real string) error {
+	for _, system := range slices.Concat(systemFolders, systemFiles) {
+		if target, err := filepath.EvalSymlinks(system); err == nil {
+			system = target
+		}
+		if within(system, real) {
+			return fmt.Errorf("%s of the system is read-only in every sandbox: list a folder below it, or another", system)
+		}
+	}
+	return nil
+}
+
 // add puts a listed path into the view and returns it without symbolic links.
 func (v *view) add(path string, a access) (string, error) {
 	path = filepath.Clean(path)
@@ -195,6 +209,11 @@ func (v *view) add(path string, a access) (string, error) {
 	}
 	if err := checkReserved(real); err != nil {
 		return "", fmt.Errorf("sandbox: listed path %q: %w", path, err)
+	}
+	if a == writable {
+		if err := checkWritable(real); err != nil {
+			return "", fmt.Errorf("sandbox: listed path %q: %w", path, err)
+		}
 	}
 	info, err := os.Stat(real)
 	if err != nil {

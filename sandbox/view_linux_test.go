@@ -32,6 +32,27 @@ func TestListedPathsRefused(t *testing.T) {
 	}
 }
 
+// The system is open for writing in no sandbox, also where somebody stands in it and makes it the project.
+func TestSystemIsNeverWritable(t *testing.T) {
+	bin, err := filepath.EvalSymlinks("/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/usr", "/etc", bin, "/bin"} {
+		for _, s := range []*Spec{{Args: []string{"x"}, Write: []string{path}}, {Args: []string{"x"}, Preset: ProjectRW, Project: path}} {
+			if _, err := newView(s); err == nil || !strings.Contains(err.Error(), "read-only in every sandbox") {
+				t.Errorf("%s %v: %v", path, s.Preset, err)
+			}
+		}
+		if _, err := newView(&Spec{Args: []string{"x"}, Read: []string{path}}); err != nil {
+			t.Errorf("reading %s: %v", path, err)
+		}
+	}
+	if err := checkWritable("/usr/src/app"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReservedPlaces(t *testing.T) {
 	for path, want := range map[string]string{
 		"/home": "lies in it", "/run": "lies in it", "/run/hearsay": "sandbox's own", "/run/hearsay/witness": "sandbox's own", HomeDir: "sandbox's own", StateDir + "/x": "sandbox's own",
