@@ -63,12 +63,15 @@ func (b *Bridge) searchBad(err error) (mine bool) {
 		case bad.Request || b.phase == open || b.phase == last:
 		case b.own(id) || id.Key() == b.probe.Key():
 			// It speaks what it was asked in, and whoever asks on finds out how well.
-			if b.phase == probingModern {
+			if mine = b.own(id); mine && b.phase == modernAsked && b.first.Kind != 0 && b.probe.IsZero() {
+				b.refusal = failure(b.first.ID, jsonrpc.CodeInternal, "what the server answered to initialize could not be read")
+			}
+			if mine {
 				b.giveUp()
 			} else {
 				b.settle(nil)
 			}
-			return b.own(id)
+			return mine
 		case id.Key() == b.first.ID.Key():
 			b.settle(nil)
 		}

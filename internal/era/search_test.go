@@ -200,6 +200,31 @@ func TestUnreadableAnswers(t *testing.T) {
 			t.Error("the client is not told")
 		}
 	})
+	const unreadable = `{"id":"d","error":{"code":-32603,"message":"what the server answered to initialize could not be read"}}`
+	older := new(Memory)
+	inBubble(t, older, func(r *rig) { // to the bridge's initialize
+		r.client(`{"id":"d","method":"server/discover","params":{` + meta + `}}`)
+		r.atServer()
+		r.server(`{"id":"d",` + notNew)
+		bad(r, r.atServer()[0])
+		one(t, r.atClient(), unreadable)
+		r.client(callA) // it is left alone with the server
+		one(t, r.atServer(), callA)
+	})
+	older.note(no, yes)
+	inBubble(t, older, func(r *rig) { // … which came first
+		r.client(`{"id":"d","method":"server/discover","params":{` + meta + `}}`)
+		bad(r, r.atServer()[0])
+		one(t, r.atClient(), unreadable)
+	})
+	inBubble(t, nil, func(r *rig) { // … and before the answer to server/discover
+		r.client(`{"id":"d","method":"server/discover","params":{` + meta + `}}`)
+		time.Sleep(probeFor)
+		bad(r, r.atServer()[1])
+		none(t, "the client", r.atClient())
+		r.server(`{"id":"d","result":{"supportedVersions":["2026-07-28"]}}`)
+		one(t, r.atClient(), `{"id":"d","result":{"supportedVersions":["2026-07-28"]}}`)
+	})
 	inBubble(t, nil, func(r *rig) { // to a call that has come back once
 		r.modernClient()
 		state := r.ask(callA, sample)

@@ -354,9 +354,11 @@ func (t *toModern) poll(task *newerTask) {
 			t.ends(task, jsonrpc.Message{Kind: jsonrpc.Response, Error: fault})
 		case "cancelled":
 			t.ends(task, failure(jsonrpc.ID{}, jsonrpc.CodeInternal, "the task was cancelled"))
-		default:
+		case "working", "input_required":
 			t.needs(task, v.Get("inputRequests"))
 			t.pollAfter(task, every(v.Get("pollIntervalMs")))
+		default:
+			t.abandon(task, "how the task stands could not be understood")
 		}
 	})
 }
@@ -407,8 +409,9 @@ func (t *toModern) needs(task *newerTask, inputs strictjson.Value) {
 	if len(fresh) == 0 {
 		return
 	}
-	if len(task.asked)+len(fresh) > maxTaskInput {
-		t.abandon(task, "the task asked for input too often")
+	long := slices.ContainsFunc(fresh, func(m strictjson.Member) bool { return len(m.Name) > maxTaskID })
+	if long || len(task.asked)+len(fresh) > maxTaskInput {
+		t.abandon(task, "the task asked for input too often, or under too long a name")
 		return
 	}
 	task.inputs = &round{id: task.waits[0].id, method: "tasks/update", of: task}

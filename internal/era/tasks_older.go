@@ -14,7 +14,7 @@ import (
 // Bounds of tasks, towards servers of either era.
 const (
 	maxTasks     = 1024             // that are kept of one client
-	maxTaskID    = 1024             // bytes of a task's id, or of a tool's name
+	maxTaskID    = 1024             // bytes of a task's id, of a tool's name, or of the name of a question
 	maxTaskInput = 64               // questions of one task
 	maxTaskWaits = 16               // requests that wait for the same task
 	maxTools     = 4096             // tools that are known to be tasks only
@@ -312,9 +312,10 @@ func (t *toLegacy) waitFor(c *call, task *olderTask) {
 func (t *toLegacy) giveUp(c *call, m jsonrpc.Message) {
 	if c.task == nil {
 		t.b.toServer(m)
-	} else {
-		t.stop(c.task.id)
+		return
 	}
+	c.task.call, c.task.over = nil, true // nobody answers what it asks from now on
+	t.stop(c.task.id)
 }
 
 // stop has the server stop a task, if it can.

@@ -160,6 +160,8 @@ func TestATaskForAClientWithoutTasks(t *testing.T) {
 		r.atServer()
 		r.client(`{"method":"notifications/cancelled","params":{"requestId":"c"}}`)
 		one(t, r.atServer(), `{"id":ID,"method":"tasks/cancel","params":{"taskId":"y"}}`)
+		r.server(fmt.Sprintf(elicitOf, 9, "y")) // nobody answers it any more
+		one(t, r.atServer(), `{"id":9,"error":{"code":-32603,"message":"the task has ended, or has asked too often"}}`)
 		for _, method := range []string{"get", "update", "cancel"} {
 			r.client(strings.Replace(task(method, "q", "x", ""), taskMeta, meta, 1))
 			if m := one(t, r.atClient(), `{"id":"q","error":{"code":-32021,"message":"the client does not declare the tasks extension","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`); !m.Own {
