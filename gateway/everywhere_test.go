@@ -22,7 +22,7 @@ var samples = map[string]string{
 	"icon":  `"data:image/png;base64,` + base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n")) + `"`,
 	"media": quoted(base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n\x00"))), "blob": quoted(base64.StdEncoding.EncodeToString([]byte("%PDF-1.7\n\xff"))),
 	"schema": `{"type":"object","properties":{"city":{"type":"string"}}}`, "outputschema": `{"type":"object"}`, "structured": `{"a":1}`, "leaves": `{"a":"b"}`, "values": `["v"]`, "choices": `["c"]`,
-	"errordata": `{"hint":"h"}`, "json": `{"a":"b"}`,
+	"errordata": `{"hint":"h"}`, "log": `{"a":"b"}`,
 }
 
 func sampleOf(t testing.TB, typ string, depth int) strictjson.Value {

@@ -16,7 +16,7 @@ var notificationObjects = []object{
 	{name: "LoggingMessageNotificationParams", need: []string{"level", "data"}, fields: []field{
 		{"level", check, program, "level", ""},
 		{"logger", clean, modelHuman, "name", ""},
-		{"data", frame, modelHuman, "json", "any JSON: what is no string is framed as its JSON text"},
+		{"data", frame, modelHuman, "log", "any JSON: what is no string is framed as its JSON text"},
 		{"_meta", into, program, "Meta", ""},
 	}},
 	{name: "CancelledNotificationParams", fields: []field{

@@ -10,7 +10,7 @@ import (
 // framed does what a row of action frame says beyond the text itself.
 func (p *pass) framed(as string, v strictjson.Value) (strictjson.Value, bool) {
 	switch as {
-	case "json", "errordata":
+	case "log", "errordata":
 		return p.frameJSON(as, v)
 	}
 	if v.Kind() != strictjson.KindString {
@@ -21,14 +21,18 @@ func (p *pass) framed(as string, v strictjson.Value) (strictjson.Value, bool) {
 	case "beside", "url":
 		return v, true // framed with the object as a whole: see link and urlElicitation
 	case "short":
-		text := v.Str()
-		if len(text) > maxShort {
-			p.find("cut", "")
-			text = cut(text, maxShort) + "…"
-		}
-		return strictjson.String(p.frame(text, "")), true
+		return strictjson.String(p.frame(p.cut(v.Str(), maxShort), "")), true
 	}
 	return strictjson.String(p.frame(v.Str(), "")), true
+}
+
+// cut shortens a text that is longer than an honest one, before it is framed.
+func (p *pass) cut(text string, max int) string {
+	if len(text) <= max {
+		return text
+	}
+	p.find("cut", "")
+	return cut(text, max) + "…"
 }
 
 // frameJSON frames a value of any kind: a string as it is, anything else as its JSON. The data of an error whose code programs
@@ -40,6 +44,9 @@ func (p *pass) frameJSON(as string, v strictjson.Value) (strictjson.Value, bool)
 	text := v.Str()
 	if v.Kind() != strictjson.KindString {
 		text = string(v.Append(nil))
+	}
+	if as == "log" {
+		text = p.cut(text, maxLog)
 	}
 	return strictjson.String(p.frame(text, "data")), true
 }

@@ -67,6 +67,38 @@ func (n *listen) allows(m jsonrpc.Message) bool {
 	return false
 }
 
+// granted leaves of an acknowledgement's params what the subscription asked for.
+func (n *listen) granted(params strictjson.Value) strictjson.Value {
+	said := params.Get("notifications")
+	var kept []strictjson.Member
+	for kind, asked := range n.asked.Members() {
+		switch {
+		case asked.Kind() == strictjson.KindArray:
+			told := map[string]bool{}
+			for _, name := range said.Get(kind).Elems() {
+				told[name.Str()] = true
+			}
+			if names := common(asked, told); len(told) > 0 {
+				kept = append(kept, strictjson.Member{Name: kind, Value: names})
+			}
+		case asked.Bool() && said.Get(kind).Bool():
+			kept = append(kept, strictjson.Member{Name: kind, Value: asked})
+		}
+	}
+	return params.With("notifications", strictjson.Object(kept...))
+}
+
+// common lists what is asked for and told of.
+func common(asked strictjson.Value, told map[string]bool) strictjson.Value {
+	var names []strictjson.Value
+	for _, name := range asked.Elems() {
+		if told[name.Str()] {
+			names = append(names, name)
+		}
+	}
+	return strictjson.Array(names...)
+}
+
 // deliver has a notification of one of several servers passed on, or kept until the client has its acknowledgement.
 func (n *listen) deliver(m jsonrpc.Message, pass func()) {
 	n.mu.Lock()

@@ -25,6 +25,9 @@ func (l *link) notification(m jsonrpc.Message) {
 		l.up.stats.Unsolicited.Add(1)
 		return
 	}
+	if m.Method == "notifications/subscriptions/acknowledged" && to.on != nil {
+		m.Params = to.on.granted(m.Params)
+	}
 	s.stale(l.up, m.Method)
 	switch m.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
@@ -42,6 +45,7 @@ func (l *link) notification(m jsonrpc.Message) {
 type addressee struct {
 	request jsonrpc.ID                              // the open request of the client, for transports with a stream for each; zero for none
 	mapped  func(strictjson.Value) strictjson.Value // puts the client's own token or id into the params; nil where there is none
+	on      *listen                                 // the subscription that it came on; nil if on none
 	client  *listen                                 // the client's subscription, where several servers share it; nil otherwise
 }
 
@@ -122,7 +126,7 @@ func (l *link) addressee(m jsonrpc.Message, about *About) (to addressee, allowed
 	if n == nil {
 		return to, false
 	}
-	to.request, to.mapped = f.ID, func(v strictjson.Value) strictjson.Value { return mapSubscription(v, f.ID) }
+	to.request, to.on, to.mapped = f.ID, n, func(v strictjson.Value) strictjson.Value { return mapSubscription(v, f.ID) }
 	return to, n.allows(m)
 }
 

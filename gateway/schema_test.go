@@ -423,6 +423,7 @@ func channelsDocument(seen map[*field]map[string]bool) string {
 		{"a name", maxName, "bytes", "cut, or the definition withheld"},
 		{"a title, label, reason or completion", maxLine, "bytes", "cut"},
 		{"a progress, status or elicitation message", maxShort, "bytes", "cut"},
+		{"what is logged", maxLog, "bytes", "cut"},
 		{"a description", maxProse, "bytes", "cut"},
 		{"values of a completion", maxValues, "", "dropped"},
 		{"a tool's schema", maxSchema, "bytes of text", "the tool withheld"},

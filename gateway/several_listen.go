@@ -123,13 +123,7 @@ func (s *session) listen(f *flight) {
 	var granted []strictjson.Member
 	for kind, v := range filter.Members() {
 		if single := agreed[kind]; single != nil {
-			var names []strictjson.Value
-			for _, name := range v.Elems() {
-				if single[name.Str()] {
-					names = append(names, name)
-				}
-			}
-			granted = append(granted, strictjson.Member{Name: kind, Value: strictjson.Array(names...)})
+			granted = append(granted, strictjson.Member{Name: kind, Value: common(v, single)})
 		} else if aboutList(kind) {
 			granted = append(granted, strictjson.Member{Name: kind, Value: v})
 		}

@@ -15,6 +15,7 @@ const (
 	maxName     = 128      // bytes of a name
 	maxLine     = 256      // of a title or label
 	maxShort    = 1 << 10  // of a progress, status or elicitation message
+	maxLog      = 64 << 10 // of what a server logs
 	maxProse    = 16 << 10 // of a description; the longest seen is 6 KB
 	maxURI      = 4 << 10
 	maxCursor   = 4 << 10
