@@ -29,8 +29,10 @@ var screenModes = map[string]screen.Mode{
 
 // UnmarshalYAML reads a mode by its name.
 func (m *ScreenMode) UnmarshalYAML(node ast.Node) error {
-	mode, ok := screenModes[node.String()]
-	if !ok {
+	var name string
+	err := yaml.NodeToValue(node, &name)
+	mode, ok := screenModes[name]
+	if err != nil || !ok {
 		return &yaml.SyntaxError{Message: fmt.Sprintf("%s is not a mode of a screen: use off, flag, rewrite, refuse or halt", node), Token: node.GetToken()}
 	}
 	*m = ScreenMode(mode)

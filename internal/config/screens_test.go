@@ -8,7 +8,7 @@ import (
 )
 
 func TestScreensSection(t *testing.T) {
-	f, err := Parse([]byte("screens:\n  hidden_text: refuse\n  secrets: off\n  override_phrases: halt\n  passthrough: [util__echo, lang__*]\n"))
+	f, err := Parse([]byte("screens:\n  hidden_text: refuse\n  secrets: \"off\"\n  override_phrases: 'halt'\n  passthrough: [util__echo, lang__*]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
