@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -116,5 +117,26 @@ func newRoot() *cobra.Command {
 	for _, c := range commands {
 		root.AddCommand(c())
 	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() { // cobra's own take a wrong word for none
+		case "help":
+			c.Run, c.RunE = nil, helpFor
+		case "completion":
+			c.Args, c.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = noArgs
+			}
+		}
+	}
 	return root
+}
+
+func helpFor(cmd *cobra.Command, words []string) error {
+	of, rest, err := cmd.Root().Find(words)
+	if err != nil || len(rest) > 0 {
+		return usageError("unknown command %q; hearsay --help lists the commands", strings.Join(words, " "))
+	}
+	return of.Help()
 }
