@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/seed-4e9f7b04/hearsay/internal/jsonrpc"
+	"github.com/seed-4e9f7b04/hearsay/internal/strictjson"
 )
 
 // What a server has kept here is bounded in bytes, not only in messages.
@@ -187,5 +190,35 @@ func TestLargeStates(t *testing.T) {
 		if failed != 3 {
 			t.Errorf("%d of 4 calls with two thirds of the bound failed", failed)
 		}
+	})
+}
+
+func TestAServerThatAnswersNothingIsAskedNoMore(t *testing.T) {
+	inBubble(t, nil, func(r *rig) {
+		r.modernClient()
+		failed, answered := 0, 0
+		ask := func(times int) []jsonrpc.Message {
+			r.b.mu.Lock()
+			for range times {
+				r.b.tr.(*toLegacy).own.ask(r.b, "tools/list", strictjson.Value{}, func(m jsonrpc.Message) {
+					if absent(m.Error) {
+						answered++
+					} else if m.Own {
+						failed++
+					}
+				})
+			}
+			r.b.mu.Unlock()
+			return r.atServer()
+		}
+		sent := ask(maxErrands + 3)
+		if len(sent) != maxErrands || failed != 3 {
+			t.Fatalf("%d questions are open, %d failed at once", len(sent), failed)
+		}
+		r.server(`{"id":`+id(sent[0])+`,"result":{}}`, `{"id":`+id(sent[0])+`,"result":{}}`) // once counts
+		if sent = ask(2); answered != 1 || len(sent) != 1 || failed != 4 {
+			t.Errorf("%d answered, then %d sent, %d failed", answered, len(sent), failed)
+		}
+		r.atClient()
 	})
 }

@@ -106,7 +106,7 @@ func FuzzBridge(f *testing.F) {
 		learn()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if a, ok := b.tr.(*toLegacy); ok && (len(a.wanted) > maxWanted || len(a.suspended) > maxSuspended || len(a.own) > maxOwn) {
+		if a, ok := b.tr.(*toLegacy); ok && (len(a.wanted) > maxWanted || len(a.suspended) > maxSuspended || len(a.own) > maxErrands) {
 			t.Errorf("%d questions, %d calls", len(a.wanted), len(a.suspended))
 		}
 		if l := lineOf(b.tr); l != nil && l.owed == 0 && len(l.calls) > 0 {

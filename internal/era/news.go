@@ -147,7 +147,7 @@ func (t *toLegacy) follow(uri string) {
 	case f.busy:
 	case wanted && !f.at:
 		f.busy = true
-		t.ask("resources/subscribe", params, func(m jsonrpc.Message) {
+		t.own.ask(t.b, "resources/subscribe", params, func(m jsonrpc.Message) {
 			f.busy, f.at = false, absent(m.Error)
 			for _, l := range t.listens {
 				if !f.at {
@@ -161,7 +161,7 @@ func (t *toLegacy) follow(uri string) {
 		})
 	case !wanted && f.at:
 		f.busy = true
-		t.ask("resources/unsubscribe", params, func(jsonrpc.Message) {
+		t.own.ask(t.b, "resources/unsubscribe", params, func(jsonrpc.Message) {
 			f.busy, f.at = false, false
 			t.follow(uri)
 		})

@@ -188,28 +188,7 @@ func (t *toModern) about(id string, more ...strictjson.Member) strictjson.Value 
 
 // stop tells a server that nobody waits for a task.
 func (t *toModern) stop(id string) {
-	t.inquire("tasks/cancel", t.about(id), func(jsonrpc.Message) {})
-}
-
-// inquire asks the server something for the bridge itself.
-func (t *toModern) inquire(method string, params strictjson.Value, answered func(jsonrpc.Message)) {
-	id := jsonrpc.RandomID()
-	if len(t.own) >= maxOwn {
-		answered(failure(id, jsonrpc.CodeInternal, "the server answers nothing"))
-		return
-	}
-	t.own[id.Key()] = answered
-	t.b.toServer(request(id, method, params))
-}
-
-// mine takes the answer to a question of the bridge's own.
-func (t *toModern) mine(m jsonrpc.Message) bool {
-	answered := t.own[m.ID.Key()]
-	delete(t.own, m.ID.Key())
-	if answered != nil {
-		answered(m)
-	}
-	return answered != nil
+	t.own.ask(t.b, "tasks/cancel", t.about(id), func(jsonrpc.Message) {})
 }
 
 // aboutTask takes tasks/get, tasks/result and tasks/cancel.
@@ -329,7 +308,7 @@ func (t *toModern) poll(task *newerTask) {
 	}
 	task.quiet()
 	task.polled = true
-	t.inquire("tasks/get", t.about(task.id), func(m jsonrpc.Message) {
+	t.own.ask(t.b, "tasks/get", t.about(task.id), func(m jsonrpc.Message) {
 		task.polled = false
 		task.stands(m)
 		v := m.Result
@@ -426,7 +405,7 @@ func (t *toModern) needs(task *newerTask, inputs strictjson.Value) {
 // update brings a task what the client answered.
 func (t *toModern) update(r *round) {
 	r.of.inputs = nil
-	t.inquire("tasks/update", t.about(r.of.id, member("inputResponses", strictjson.Object(r.inputs...))), func(jsonrpc.Message) {})
+	t.own.ask(t.b, "tasks/update", t.about(r.of.id, member("inputResponses", strictjson.Object(r.inputs...))), func(jsonrpc.Message) {})
 }
 
 // abandon gives a task up that cannot go on.

@@ -198,7 +198,7 @@ func (t *toLegacy) fetch(task *olderTask) {
 		return
 	}
 	task.fetched = true
-	t.ask("tasks/result", only("taskId", task.id), func(m jsonrpc.Message) {
+	t.own.ask(t.b, "tasks/result", only("taskId", task.id), func(m jsonrpc.Message) {
 		task.fetched = false
 		waits := task.waits
 		task.waits = nil
@@ -231,7 +231,7 @@ func (t *toLegacy) survey(cursor string, pages int, done func()) {
 	if cursor != "" {
 		params = only("cursor", cursor)
 	}
-	t.ask("tools/list", params, func(m jsonrpc.Message) {
+	t.own.ask(t.b, "tools/list", params, func(m jsonrpc.Message) {
 		t.learn(m.Result)
 		if next := m.Result.Get("nextCursor").Str(); next != "" && next != cursor && pages > 1 {
 			t.survey(next, pages-1, done)
@@ -299,7 +299,7 @@ func (task *olderTask) quiet() {
 // waitFor has a call whose client knows no tasks go on until its task has ended.
 func (t *toLegacy) waitFor(c *call, task *olderTask) {
 	c.task, task.call = task, c
-	t.ask("tasks/result", only("taskId", task.id), func(m jsonrpc.Message) {
+	t.own.ask(t.b, "tasks/result", only("taskId", task.id), func(m jsonrpc.Message) {
 		task.over, task.call, c.task = true, nil, nil
 		if t.calls[c.server.Key()] == c {
 			m.Result = unrelated(m.Result)
@@ -321,7 +321,7 @@ func (t *toLegacy) giveUp(c *call, m jsonrpc.Message) {
 // stop has the server stop a task, if it can.
 func (t *toLegacy) stop(id string) {
 	if !absent(t.hello.Get("capabilities").Get("tasks").Get("cancel")) {
-		t.ask("tasks/cancel", only("taskId", id), func(jsonrpc.Message) {})
+		t.own.ask(t.b, "tasks/cancel", only("taskId", id), func(jsonrpc.Message) {})
 	}
 }
 
@@ -351,7 +351,7 @@ func (t *toLegacy) poll(task *olderTask) {
 	}
 	task.quiet()
 	task.polled = true
-	t.ask("tasks/get", only("taskId", task.id), func(m jsonrpc.Message) {
+	t.own.ask(t.b, "tasks/get", only("taskId", task.id), func(m jsonrpc.Message) {
 		wait := every(m.Result.Get("pollInterval"))
 		t.stands(task, m, func(m jsonrpc.Message) {
 			task.polled = false

@@ -16,7 +16,6 @@ const (
 	suspendFor   = 10 * time.Minute      // … and how long it may take
 	maxWanted    = 64                    // questions of the server that are open
 	maxRounds    = 16                    // how often one call may come back for input
-	maxOwn       = 4096                  // the bridge's own questions that the server has not answered
 	maxAsking    = 4 << 20               // bytes of questions that are kept, beside the one that may exceed it
 	maxHeld      = 8 << 20               // bytes of answers to calls whose client has not come back, beside the one that may exceed it
 )
@@ -34,7 +33,7 @@ type toLegacy struct {
 	suspended map[string]*call   // those that it was asked for input to, by their state
 	orphans   []*wanted          // questions that belong to no call: the next one takes them along
 	wanted    map[string]*wanted // every open question, by the server's id
-	own       map[string]func(jsonrpc.Message)
+	own       errands
 	listens   map[string]*listen   // by the client's id
 	followed  map[string]*followed // by their URI
 	heldBytes int
@@ -99,15 +98,13 @@ func newToLegacy(b *Bridge, hello strictjson.Value) *toLegacy {
 	return &toLegacy{
 		b: b, hello: hello, caps: withoutTasks(b.hello.Get("_meta").Get(metaCapabilities)), level: -1,
 		calls: map[string]*call{}, byClient: map[string]*call{}, suspended: map[string]*call{}, wanted: map[string]*wanted{},
-		own: map[string]func(jsonrpc.Message){}, listens: map[string]*listen{}, followed: map[string]*followed{}, line: line{mu: &b.mu},
+		own: errands{}, listens: map[string]*listen{}, followed: map[string]*followed{}, line: line{mu: &b.mu},
 		tasks: map[string]*olderTask{}, required: map[string]bool{},
 	}
 }
 
 func (t *toLegacy) clientID(id jsonrpc.ID) jsonrpc.ID {
-	if answered := t.own[id.Key()]; answered != nil {
-		delete(t.own, id.Key())
-		answered(failure(id, jsonrpc.CodeInternal, "unreadable"))
+	if t.own.answer(failure(id, jsonrpc.CodeInternal, "unreadable")) {
 		return jsonrpc.ID{}
 	}
 	c := t.calls[id.Key()]
@@ -275,19 +272,8 @@ func (t *toLegacy) loud(c *call) bool {
 	}
 	t.level = want
 	set := t.line.expect()
-	t.ask("logging/setLevel", strictjson.Object(member("level", str(levels[want]))), func(jsonrpc.Message) { set() })
+	t.own.ask(t.b, "logging/setLevel", strictjson.Object(member("level", str(levels[want]))), func(jsonrpc.Message) { set() })
 	return true
-}
-
-// ask asks the server something for the bridge itself.
-func (t *toLegacy) ask(method string, params strictjson.Value, answered func(jsonrpc.Message)) {
-	id := jsonrpc.RandomID()
-	if len(t.own) >= maxOwn {
-		answered(failure(id, jsonrpc.CodeInternal, "the server answers nothing"))
-		return
-	}
-	t.own[id.Key()] = answered
-	t.b.toServer(request(id, method, params))
 }
 
 // cancel gives up what the client gives up.
@@ -343,11 +329,10 @@ func (t *toLegacy) fromServer(m jsonrpc.Message) {
 	case jsonrpc.Notification:
 		t.news(m)
 	default:
-		key := m.ID.Key()
-		if answered := t.own[key]; answered != nil {
-			delete(t.own, key)
-			answered(m)
-		} else if c := t.calls[key]; c != nil {
+		if t.own.answer(m) {
+			return
+		}
+		if c := t.calls[m.ID.Key()]; c != nil {
 			t.answered(c, m)
 		} else {
 			t.b.toClient(m) // nobody waits for it, and it is counted there

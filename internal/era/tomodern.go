@@ -31,7 +31,7 @@ type toModern struct {
 	feed
 	line  line
 	tasks map[string]*newerTask // by id
-	own   map[string]func(jsonrpc.Message)
+	own   errands
 }
 
 // round is a request of the client, which may be sent more than once.
@@ -67,7 +67,7 @@ func newToModern(b *Bridge, found strictjson.Value) *toModern {
 	}
 	t := &toModern{b: b, found: found, meta: modernMeta(b.hello), version: version,
 		calls: map[string]*round{}, byClient: map[string]*round{}, asked: map[string]*round{}, line: line{mu: &b.mu},
-		tasks: map[string]*newerTask{}, own: map[string]func(jsonrpc.Message){}}
+		tasks: map[string]*newerTask{}, own: errands{}}
 	t.feed.open, t.feed.uris, t.leaving = map[string]*stream{}, map[string]*stream{}, map[string]*stream{}
 	return t
 }
@@ -86,7 +86,7 @@ func (t *toModern) clientID(id jsonrpc.ID) jsonrpc.ID {
 		t.drop(r)
 		return r.id
 	}
-	if m := failure(id, jsonrpc.CodeInternal, "unreadable"); t.ended(m) || t.mine(m) {
+	if m := failure(id, jsonrpc.CodeInternal, "unreadable"); t.ended(m) || t.own.answer(m) {
 		return jsonrpc.ID{}
 	}
 	return id
@@ -249,7 +249,7 @@ func (t *toModern) fromServer(m jsonrpc.Message) {
 	case jsonrpc.Notification:
 		t.news(m)
 	default:
-		if t.ended(m) || t.mine(m) {
+		if t.ended(m) || t.own.answer(m) {
 			return
 		}
 		r := t.calls[m.ID.Key()]
