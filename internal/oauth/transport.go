@@ -243,15 +243,15 @@ func (b *bearer) send(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		challenge := bearerChallenge(resp.Header)
-		switch {
+		switch { // an answer that is not used is closed unread: the server could send it for ever, or hold it back
 		case resp.StatusCode == http.StatusUnauthorized && refused == "":
-			resp.Body.Close() // unread: the server could send it for ever, or hold it back
+			resp.Body.Close()
 			refused = token
 		case resp.StatusCode == http.StatusUnauthorized:
-			resp.Body.Close() // unread: the server could send it for ever, or hold it back
+			resp.Body.Close()
 			return nil, b.account.login("the server refuses a token that was renewed just now")
 		case resp.StatusCode == http.StatusForbidden && challenge.Params["error"] == "insufficient_scope":
-			resp.Body.Close() // unread: the server could send it for ever, or hold it back
+			resp.Body.Close()
 			return nil, b.account.lacking(req.Context(), token, strings.Fields(challenge.Params["scope"]))
 		default:
 			return resp, nil
