@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// nearControl is the congestion control for connections within this host: every kernel has it and lets everyone choose it.
+	// nearControl is the congestion control for connections within this host: every kernel has it, and lets everyone choose it
+	// unless the operator narrowed net.ipv4.tcp_allowed_congestion_control.
 	nearControl = "reno"
 	// nearUnsent is how many bytes may wait in a socket to a program on this host: one that gathers more fills the caches
 	// with what nobody reads yet. Half of it is faster still. But splice(2) holds back what does not fill a segment while more
@@ -32,8 +33,9 @@ func hasten(c *net.TCPConn) {
 	})
 }
 
-// near reports whether the peer of a connection is on this host. In a sandbox's namespace that holds for the program, whatever
-// address it called.
+// near reports whether the peer of a connection is on this host: on loopback, or at the address of this end. In a sandbox's namespace
+// that holds for the program, whatever address it called. A container on this host has an address of its own, and counts as another
+// host. A wrong answer would cost throughput and nothing else.
 func near(local, remote net.Addr) bool {
 	l, ok1 := local.(*net.TCPAddr)
 	r, ok2 := remote.(*net.TCPAddr)
