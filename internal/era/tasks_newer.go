@@ -388,9 +388,8 @@ func (t *toModern) needs(task *newerTask, inputs strictjson.Value) {
 	if len(fresh) == 0 {
 		return
 	}
-	long := slices.ContainsFunc(fresh, func(m strictjson.Member) bool { return len(m.Name) > maxTaskID })
-	if long || len(task.asked)+len(fresh) > maxTaskInput {
-		t.abandon(task, "the task asked for input too often, or under too long a name")
+	if len(task.asked)+len(fresh) > maxTaskInput {
+		t.abandon(task, "the task asked for input too often")
 		return
 	}
 	task.inputs = &round{id: task.waits[0].id, method: "tasks/update", of: task}

@@ -14,7 +14,7 @@ import (
 // Bounds of tasks, towards servers of either era.
 const (
 	maxTasks     = 1024             // that are kept of one client
-	maxTaskID    = 1024             // bytes of a task's id, of a tool's name, or of the name of a question
+	maxTaskID    = 1024             // bytes of a task's id, or of a tool's name
 	maxTaskInput = 64               // questions of one task
 	maxTaskWaits = 16               // requests that wait for the same task
 	maxTools     = 4096             // tools that are known to be tasks only
