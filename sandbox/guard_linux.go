@@ -60,8 +60,8 @@ func (v *view) guard(root string) error {
 		v.protect(root, guard{path: ".git"})
 	}
 	for _, g := range guardsOf(home) {
-		inGit := strings.HasPrefix(g.path, ".git/")
-		if inGit && !isRepository {
+		inFolder := strings.Contains(g.path, "/") // of something that is there or not
+		if strings.HasPrefix(g.path, ".git/") && !isRepository {
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(root, g.path))
@@ -72,7 +72,11 @@ func (v *view) guard(root string) error {
 			v.protect(root, g)
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir):
 			return fmt.Errorf("sandbox: protected path: %w", err)
-		case g.hold && (project || home || inGit):
+		case g.hold && inFolder:
+			if info, err := os.Lstat(filepath.Join(root, filepath.Dir(g.path))); err == nil && info.IsDir() {
+				v.hold(root, g)
+			}
+		case g.hold && (project || home):
 			v.hold(root, g)
 		}
 	}

@@ -91,6 +91,21 @@ func TestReplacedOutside(t *testing.T) {
 	}
 }
 
+// Other version control is configured below its folder: where that is there, what it would run is guarded, there or absent.
+func TestOtherRepositories(t *testing.T) {
+	dir := folder(t, os.Geteuid())
+	put(t, filepath.Join(dir, ".hg/store/data"), "")
+	put(t, filepath.Join(dir, ".jj/repo/config.toml"), "")
+	script := `for f in .hg/hgrc .hg/hgrc-not-shared .jj/repo/config.toml; do echo evil 2>/dev/null >$f && echo "wrote $f"; done
+		mv .hg away 2>/dev/null && echo "moved .hg"; mv .jj/repo away 2>/dev/null && echo "moved .jj/repo"; echo x >.hg/store/new && echo usable; exit 0`
+	if out, _ := output(t, Spec{Args: []string{"sh", "-c", script}, Preset: ProjectRW, Project: dir}); out != "usable\n" {
+		t.Errorf("inside: %q", out)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, ".hg/hgrc")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left on the host: %v", err)
+	}
+}
+
 // Names that are absent are held for the run; what somebody outside puts into them stays.
 func TestHeldNames(t *testing.T) {
 	dir := folder(t, os.Geteuid())
