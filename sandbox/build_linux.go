@@ -124,6 +124,13 @@ func (in *initer) ownMounts() error {
 		if err := in.root.attach(fd, m.path); err != nil {
 			return err
 		}
+		for _, l := range in.plan.Links { // those of the skeleton lie below the mount now
+			if within(l.Path, m.path) {
+				if err := in.root.symlink(l.Path, l.To); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	for _, dir := range []string{HomeDir + "/.cache", HomeDir + "/.config", HomeDir + "/.local/share", HomeDir + "/.local/state", "/tmp" + runtimeFolder} {
 		if err := in.root.mkdir(dir); err != nil {

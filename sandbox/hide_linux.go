@@ -133,15 +133,19 @@ func readAll(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// listedAt says whether the operator listed a path that would be hidden by default, or something in it. To hide and to list the same
-// is a contradiction, and so is listing something in a hidden folder that is visible through another.
+// listedAt says whether the operator listed a path that would be hidden by default, or something in it, by its own name: a link that
+// leads there may be somebody else's. To hide and to list the same is a contradiction, and so is listing something in a hidden folder
+// that is visible through another.
 func (v *view) listedAt(at string, asked bool) (bool, error) {
 	exact, inside, around := false, "", false
 	for _, e := range v.entries {
 		if !e.Listed || e.Target != e.Source || e.Access != readOnly && e.Access != writable {
 			continue
 		}
+		written := v.written[e.Target]
 		switch {
+		case within(e.Target, at) && !asked && len(written) > 0 && !slices.ContainsFunc(written, func(path string) bool { return names(path, at) }):
+			return false, fmt.Errorf("sandbox: %q leads into %s, which is hidden: list that by its own name", written[0], at)
 		case e.Target == at:
 			exact = true
 		case within(e.Target, at):
@@ -157,6 +161,19 @@ func (v *view) listedAt(at string, asked bool) (bool, error) {
 		return false, fmt.Errorf("sandbox: %s is hidden, and %s is listed: remove one of the two, or list the other alone", at, inside)
 	}
 	return exact || inside != "", nil
+}
+
+// names says whether a path goes through one without links by that one's own name, not by a link to it.
+func names(path, at string) bool {
+	for ; path != "/"; path = filepath.Dir(path) {
+		if filepath.Base(path) != filepath.Base(at) {
+			continue
+		}
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil && filepath.Join(dir, filepath.Base(path)) == at {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *view) writableHere(path string) bool {

@@ -91,6 +91,23 @@ func TestReplacedOutside(t *testing.T) {
 	}
 }
 
+// A listed link is there inside too, where the sandbox has a file system of its own, and a project may be listed once more.
+func TestListedLinks(t *testing.T) {
+	dir := folder(t, os.Geteuid())
+	put(t, filepath.Join(dir, "real/file"), "text\n")
+	link, err := os.MkdirTemp("/tmp", "hearsay-link-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(link) })
+	must(t, os.Chmod(link, 0o755))
+	must(t, os.Symlink(filepath.Join(dir, "real"), filepath.Join(link, "l")))
+	if out, _ := output(t, Spec{Args: []string{"cat", filepath.Join(link, "l/file")}, Read: []string{filepath.Join(link, "l")}}); out != "text\n" {
+		t.Errorf("inside: %q", out)
+	}
+	if out, _ := output(t, Spec{Args: []string{"echo", "started"}, Preset: ProjectRW, Project: dir, Write: []string{dir}}); out != "started\n" {
+		t.Errorf("listed twice: %q", out)
+	}
+}
+
 // Other version control is configured below its folder: where that is there, what it would run is guarded, there or absent.
 func TestOtherRepositories(t *testing.T) {
 	dir := folder(t, os.Geteuid())

@@ -35,6 +35,7 @@ type view struct {
 	homes   []string // of others, below or around what is listed; see findHomes
 	project string   // without symbolic links
 	entries []entry
+	written map[string][]string // listed entries as the operator wrote them, by where they are
 	links   []link
 	holds   []hold
 	locks   []*os.File
@@ -49,7 +50,7 @@ func newView(s *Spec) (*view, error) {
 			home = real
 		}
 	}
-	v := &view{spec: s, home: home}
+	v := &view{spec: s, home: home, written: map[string][]string{}}
 	if err := v.fill(); err != nil {
 		closeAll(v.locks)
 		return nil, err
@@ -151,7 +152,9 @@ func (v *view) listed() error {
 		if i == 0 && s.Preset == ProjectRW {
 			v.project = real
 		}
-		roots = append(roots, real)
+		if !slices.Contains(roots, real) {
+			roots = append(roots, real)
+		}
 	}
 	for _, e := range slices.Clone(v.entries) { // read-only inside writable
 		if e.Listed && e.Access == readOnly {
@@ -225,6 +228,7 @@ func (v *view) add(path string, a access) (string, error) {
 	if real != path {
 		v.links = append(v.links, link{path, real})
 	}
+	v.written[real] = append(v.written[real], path)
 	v.entries = append(v.entries, entry{Target: real, Source: real, Access: a, Dir: info.IsDir(), Listed: true})
 	return real, nil
 }

@@ -53,6 +53,41 @@ func TestSystemIsNeverWritable(t *testing.T) {
 	}
 }
 
+// What is hidden by default is listed by its own name or not at all: a link to it in a project is whoever's who could write there.
+func TestHiddenIsListedByItsOwnName(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) string { return filepath.Join(dir, path) }
+	for _, d := range []string{"data/ann/.ssh", "data/ann/project"} {
+		if err := os.MkdirAll(at(d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(at("data/ann/.ssh/id"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"home": "data/ann", "data/ann/project/notes": "data/ann/.ssh", "data/ann/project/up": "data/ann", "data/ann/project/key": "data/ann/.ssh/id"} {
+		if err := os.Symlink(at(to), at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", at("home"))
+	for path, okay := range map[string]bool{
+		"home/.ssh": true, "home/.ssh/id": true, "data/ann/.ssh/id": true, "data/ann/project": true,
+		"data/ann/project/notes": false, "data/ann/project/notes/id": false, "data/ann/project/key": false,
+		"data/ann/project/up": true, // the home, where it is covered
+	} {
+		if _, err := newView(&Spec{Args: []string{"x"}, Read: []string{at(path)}}); (err == nil) != okay || err != nil && !strings.Contains(err.Error(), "by its own name") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := newView(&Spec{Args: []string{"x"}, Read: []string{at("data/ann/project/key"), at("home/.ssh/id")}}); err != nil {
+		t.Errorf("by both: %v", err)
+	}
+}
+
 func TestReservedPlaces(t *testing.T) {
 	for path, want := range map[string]string{
 		"/home": "lies in it", "/run": "lies in it", "/run/hearsay": "sandbox's own", "/run/hearsay/witness": "sandbox's own", HomeDir: "sandbox's own", StateDir + "/x": "sandbox's own",
