@@ -25,7 +25,7 @@ func (v *several) claim(up *upstream, uri string, listed bool) {
 		set = c.listed
 	}
 	if uri != "" && len(uri) <= maxURI && len(set) < maxRemembered {
-		set[uri] = true
+		set[strings.Clone(uri)] = true // without the message that it stands in
 	}
 }
 

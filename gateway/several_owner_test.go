@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -42,5 +43,25 @@ func TestWhatAServerMentionsOfAnothersResources(t *testing.T) {
 				t.Errorf("%s, %s: %s", tool, uri, got)
 			}
 		}
+	}
+}
+
+// A name that is kept is kept without the message that it stands in, which may be large.
+func TestANameThatIsKeptHoldsNoMessage(t *testing.T) {
+	up, v := &upstream{tasks: map[string]string{}}, newSeveral()
+	live := func() int {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return int(stats.HeapAlloc)
+	}
+	before := live()
+	for i := range 64 {
+		message := fmt.Sprintf("%064d%s", i, strings.Repeat("x", 1<<20))
+		remember(up, up.tasks, message[:64], "")
+		v.claim(up, message[:64], false)
+	}
+	if held := live() - before; held > 16<<20 || len(up.tasks)+len(v.claims[up].mentioned) != 128 {
+		t.Errorf("%d bytes are held for %d names", held, len(up.tasks))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -458,7 +459,7 @@ func remember[V any](up *upstream, m map[string]V, key string, value V) {
 		}
 		delete(m, old)
 	}
-	m[key] = value
+	m[strings.Clone(key)] = value // without the message that it stands in
 }
 
 // listenToErrors drains the server's standard error, whatever it writes, so that it never blocks on it.
