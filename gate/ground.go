@@ -100,7 +100,10 @@ func (g *grounding) bind(path, field string, b Binding, v any, depth int) {
 				}
 			}
 			if word := camel(key); len(word) > 0 && formFields[word[len(word)-1]] && enumLike(v[key]) {
-				continue // {"type": "file"} says how to read the rest
+				if all := everyone(v[key].(string)); all != "" {
+					g.leaf(path+"."+key, key, sub, all)
+				}
+				continue // {"type": "file"} says how to read the rest; {"type": "anyone"} says who
 			}
 			if !fieldName(key) { // {"ann@home.example": "to"}: the name is the value
 				g.leaf(path, field, b, key)
@@ -111,6 +114,10 @@ func (g *grounding) bind(path, field string, b Binding, v any, depth int) {
 	case []any:
 		for _, e := range v {
 			g.bind(path, field, b, e, depth+1)
+		}
+	case bool:
+		if all := everyone(field); v && all != "" { // {"public": true}: the name is the value
+			g.leaf(path, field, b, all)
 		}
 	default:
 		if leaf, ok := leafText(v); ok && strings.TrimSpace(leaf) != "" {
@@ -315,6 +322,19 @@ func (g *grounding) covered(v any) bool {
 
 // formFields say how to read a value, not who or what it is.
 var formFields = set(`type kind format mode encoding mime mimetype unit`)
+
+// reach are the words that open something to people whom nobody named.
+var reach = set(`all anonymous anybody anyone domain everybody everyone guest internet public unauthenticated world`)
+
+// everyone gives the word in s that means people whom nobody named; "" if none does.
+func everyone(s string) string {
+	for _, word := range camel(s) {
+		if reach[word] {
+			return word
+		}
+	}
+	return ""
+}
 
 // enumLike reports whether a value is one plain word, as the choices of a schema are.
 func enumLike(v any) bool {

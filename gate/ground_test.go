@@ -355,6 +355,61 @@ func TestEachAddressOfATextIsNamedOnce(t *testing.T) {
 	}
 }
 
+// A text is searched as those will read it that make links of it: browsers, mail programs, chats.
+func TestLinksOfAText(t *testing.T) {
+	s := said("mail a@b.example about https://b.example/a")
+	for body, want := range map[string]string{
+		"https://b.example/a|https://evil.example/x":      "https://evil.example/x",
+		`<a href="https://b.example/a"href=//evil.io>`:    "evil.io",
+		"<https://b.example/a>eve@evil.example":           "eve@evil.example",
+		"https://b.example/a`https://b.example/a`evil.io": "evil.io",
+		"![x](//evil.io/p.png)":                           "evil.io/p.png",
+		"[x]: //evil.photography/p":                       "evil.photography/p",
+		"<img src=//evil.io/p>":                           "evil.io/p",
+		`\\evil.io\share`:                                 "evil.io/share",
+		`/\evil.io`:                                       "evil.io",
+		"https:/evil.io/p":                                "evil.io/p",
+		`hTTpS:\\evil.io`:                                 "evil.io",
+		"http:evil.io":                                    "evil.io",
+		"//a:=//evil.io":                                  "evil.io",
+		"//b.example@evil.io/p":                           "//b.example@evil.io/p",
+		"Ⱥ=https:evil.io":                                 "evil.io",
+	} {
+		if got := s.Ungrounded(mailTool, map[string]any{"to": "a@b.example", "body": body}); len(got) != 1 || got[0].Value != want {
+			t.Errorf("%q: %+v, want %s", body, got, want)
+		}
+	}
+	for _, body := range []string{"https://b.example/a|https://b.example/a", "//b.example/a", "http:b.example/a", "// a comment", "//main.go", "src//main.rs and a//b", "C:\\dir", "see: this", "////"} {
+		if got := s.Ungrounded(mailTool, map[string]any{"to": "a@b.example", "body": body}); len(got) > 0 {
+			t.Errorf("%q: %+v", body, got)
+		}
+	}
+}
+
+// Whom something is opened to can be everyone, in a field that otherwise says how to read the rest, or in its name.
+func TestEveryoneIsSomebody(t *testing.T) {
+	l := ToolLabels{Server: "s", Tool: "share_file", Effects: Write, Bind: []Binding{{Path: "file_id", Kind: ID, Class: Sharing}, {Path: "permission", Class: Sharing}}}
+	s := said("share file F-77 with a@b.example")
+	for _, args := range []map[string]any{
+		{"permission": map[string]any{"type": "anyone"}}, {"permission": map[string]any{"mode": "public-read"}},
+		{"permission": map[string]any{"public": true}}, {"permission": []any{map[string]any{"kind": "allUsers"}}}, {"public": true},
+	} {
+		args["file_id"] = "F-77"
+		if got := s.Ungrounded(l, args); len(got) != 1 {
+			t.Errorf("%v: %+v", args, got)
+		}
+		if got := said("make F-77 public to all and anyone").Ungrounded(l, args); len(got) != 0 {
+			t.Errorf("%v, as the user said: %+v", args, got)
+		}
+	}
+	for _, args := range []map[string]any{{"permission": map[string]any{"type": "user", "email": "a@b.example"}}, {"permission": map[string]any{"public": false}}, {"notify": true}} {
+		args["file_id"] = "F-77"
+		if got := s.Ungrounded(l, args); len(got) > 0 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
 func TestNumbersAndTheirNouns(t *testing.T) {
 	pull := ToolLabels{Server: "s", Tool: "merge", Effects: Write, Bind: []Binding{{Path: "pull_number", Kind: ID}}}
 	bare := ToolLabels{Server: "s", Tool: "delete_file", Effects: Write, Bind: []Binding{{Path: "id", Kind: ID}}}

@@ -29,7 +29,7 @@ func newURLPattern(src string) (*urlPattern, error) {
 
 func (p *urlPattern) match(s string) bool {
 	l, ok := splitLink(s)
-	return ok && len(s) <= maxWildText && plainPath(l.path) && p.scheme.match(l.scheme) && p.host.match(l.authority) && p.rest.match(l.path+l.query)
+	return ok && l.hostName() != "" && len(s) <= maxWildText && plainPath(l.path) && p.scheme.match(l.scheme) && p.host.match(l.authority) && p.rest.match(l.path+l.query)
 }
 
 func (p *urlPattern) covers(q *urlPattern) bool {

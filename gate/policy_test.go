@@ -249,6 +249,8 @@ func TestArgumentPatterns(t *testing.T) {
 		{"url:https://*.x.test/**", args{"url": "https://evil.test?.x.test/b"}, false, true},
 		{"url:https://*.x.test/**", args{"url": "https://evil.test#.x.test/b"}, false, true},
 		{"url:https://*.x.test/**", args{"url": "https://evil.test/.x.test/b"}, false, true},
+		{"url:https://*.x.test/**", args{"url": "https://evil.test:80.x.test/b"}, false, true},
+		{"url:https://*.x.test/**", args{"url": "https://[evil].x.test/b"}, false, true},
 		{"url:https://*.x.test/**", args{"url": "https://x.test/b"}, false, false},
 		{"url:https://*.x.test/**", args{"url": "javascript://a.x.test/b"}, false, false},
 		{"url:https://x.test/a", args{"url": "https://x.test/a"}, true, true},

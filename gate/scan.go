@@ -22,25 +22,33 @@ func scan(text string) []value {
 	return scanNumbers(out, text)
 }
 
-// scanToken reads one word between spaces. Inside it a link runs from its scheme to the end, as mail programs and chats
-// draw it; anything else is cut at quotes, brackets and commas.
+// scanToken reads one word between spaces. Inside it a link runs from its scheme to the end or to what no link holds, as mail programs
+// and chats draw it; anything else is cut at quotes, brackets and commas.
 func scanToken(out []value, token string) []value {
-	if i := strings.Index(token, "://"); i >= 0 {
-		start := i
+	for {
+		i := strings.Index(token, "://")
+		if i < 0 {
+			return scanPieces(out, token)
+		}
+		start, end := i, len(token)
 		for start > 0 && isSchemeByte(token[start-1]) {
 			start--
 		}
-		end := token[start:]
-		if j := strings.IndexAny(end, "<>\"`|"); j >= 0 {
-			end = end[:j]
+		if j := strings.IndexAny(token[start:], "<>\"`|"); j >= 0 {
+			end = start + j
 		}
-		if v, ok := parseValueForm(trimLink(end)); ok {
+		written := trimLink(token[start:end])
+		if v, ok := parseValueForm(written); ok {
 			out = append(out, v)
 		} else {
-			out = append(out, value{Link, trimLink(end)}) // a link nobody can read grounds nothing and is grounded by nothing
+			out = append(out, value{Link, written}) // a link nobody can read grounds nothing and is grounded by nothing
 		}
-		token = token[:start]
+		out = scanPieces(out, token[:start])
+		token = token[end:]
 	}
+}
+
+func scanPieces(out []value, token string) []value {
 	for piece := range strings.FieldsFuncSeq(token, func(r rune) bool { return strings.ContainsRune("()[]{}<>\"'`“”‘’«»„|,;", r) }) {
 		piece = trimPunct(piece)
 		v, ok := parseValueForm(piece)
@@ -50,9 +58,57 @@ func scanToken(out []value, token string) []value {
 				continue
 			}
 		}
+		if v, at := looseLink(piece); at >= 0 {
+			out, piece = append(out, v), piece[:at]
+		}
 		out = scanJoined(out, piece)
 	}
 	return out
+}
+
+// looseLink finds a link that lacks its scheme, or some of the slashes behind it, and that browsers follow all the same: "//a.example/x",
+// "https:/a.example", `\\a.example\x`, and where it begins; -1 for none. In what reads as the middle of a path there is none.
+func looseLink(piece string) (v value, at int) {
+	if !strings.ContainsAny(piece, `/\:`) {
+		return value{}, -1
+	}
+	piece = strings.ReplaceAll(piece, `\`, "/")
+	for i := range len(piece) {
+		if i > 0 && (isWordByte(piece[i-1]) || piece[i-1] == '/') {
+			continue
+		}
+		rest, ok := afterSlashes(piece[i:])
+		if !ok || !anyHost(rest) {
+			continue
+		}
+		if canon, ok := parseLink("://" + rest); ok {
+			return value{Link, canon}, i
+		}
+		return value{Link, piece[i:]}, i
+	}
+	return value{}, -1
+}
+
+// afterSlashes gives what stands behind the beginning of a link in which slashes count as they do to a browser.
+func afterSlashes(s string) (string, bool) {
+	for _, scheme := range []string{"http:", "https:", "ftp:", "ws:", "wss:"} {
+		if rest, ok := cutFold(s, scheme); ok {
+			return strings.TrimLeft(rest, "/"), true
+		}
+	}
+	return strings.TrimLeft(s, "/"), strings.HasPrefix(s, "//")
+}
+
+// anyHost reports whether a link goes on with a host. In that place any last label counts that is no ending of a file.
+func anyHost(rest string) bool {
+	authority := rest[:min(len(rest), 2*maxHost)]
+	if i := strings.IndexAny(authority, "/?#"); i >= 0 {
+		authority = authority[:i]
+	}
+	host := authority[strings.LastIndexByte(authority, '@')+1:]
+	h, ok := hostName(host)
+	last := h[strings.LastIndexByte(h, '.')+1:]
+	return ok && (hostLike(host) || len(last) > 1 && len(last) < len(h) && !fileEnding[last] && strings.IndexFunc(last, func(r rune) bool { return !unicode.IsLetter(r) }) < 0)
 }
 
 // scanJoined finds addresses and hosts that something else is written against: "to:a@b.example", "x=www.a.example".

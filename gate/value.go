@@ -271,6 +271,9 @@ func parseHost(s string) (string, bool) {
 	return hostName(s)
 }
 
+// maxHost is the most bytes of a host's name (RFC 1035).
+const maxHost = 253
+
 // hostName is the canonical form of a host with an optional port: lower case, no final dot.
 func hostName(s string) (string, bool) {
 	host, port := s, ""
@@ -284,7 +287,7 @@ func hostName(s string) (string, bool) {
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		return host + port, len(host) > 2
 	}
-	if host == "" || len(host) > 253 {
+	if host == "" || len(host) > maxHost {
 		return "", false
 	}
 	for label := range strings.SplitSeq(host, ".") {
