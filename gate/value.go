@@ -76,7 +76,7 @@ func parseValue(s string, hint Kind) (value, bool) {
 		}
 		return value{}, false
 	case Account, Phone:
-		if d := digits(s); len(d) >= 4 && len(d) <= 34 && !hasLetter(s) {
+		if d := digits(s); len(d) >= 4 && !hasLetter(s) {
 			return value{hint, d}, true
 		}
 	case Amount:

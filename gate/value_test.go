@@ -56,6 +56,7 @@ func TestParseValue(t *testing.T) {
 		{"+1 (555) 010-9999", Any, "phone +15550109999"},
 		{"030 1234567", Phone, "phone 0301234567"},
 		{"12345", Phone, "phone 12345"},
+		{strings.Repeat("9", 37), Account, "account " + strings.Repeat("9", 37)}, // longer than any account, and read so in free text too
 
 		{"2024-05-19 16:00", Any, "time 2024-05-19 16:00"},
 		{"2024-05-19T16:00:30Z", Any, "time 2024-05-19 16:00"},
