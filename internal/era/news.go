@@ -1,6 +1,7 @@
 package era
 
 import (
+	"crypto/sha256"
 	"maps"
 	"slices"
 
@@ -193,7 +194,10 @@ func (t *toLegacy) acknowledge(l *listen) {
 	}
 	l.tell(t.b, notification("notifications/subscriptions/acknowledged", strictjson.Object(member("notifications", agreed))))
 	for _, id := range l.tasks {
-		t.poll(t.tasks[id])
+		if task := t.tasks[id]; task != nil {
+			task.told = [sha256.Size]byte{} // this one was told nothing yet
+			t.poll(task)
+		}
 	}
 	l.taken()
 }

@@ -355,11 +355,8 @@ func (t *toLegacy) poll(task *olderTask) {
 		wait := every(m.Result.Get("pollInterval"))
 		t.stands(task, m, func(m jsonrpc.Message) {
 			task.polled = false
-			if !absent(m.Error) {
-				return
-			}
 			v := m.Result.Without("resultType")
-			if told := sha256.Sum256(v.Append(nil)); told != task.told {
+			if told := sha256.Sum256(v.Append(nil)); absent(m.Error) && told != task.told {
 				task.told = told
 				for _, l := range t.listens {
 					if l.acked && slices.Contains(l.tasks, task.id) {
@@ -367,7 +364,7 @@ func (t *toLegacy) poll(task *olderTask) {
 					}
 				}
 			}
-			if !task.over {
+			if !task.over || !absent(m.Error) {
 				task.timer = time.AfterFunc(wait, func() {
 					t.b.mu.Lock()
 					defer t.b.mu.Unlock()

@@ -319,6 +319,9 @@ func TestSubscriptionsToTasksOfAnOlderServer(t *testing.T) {
 		fetch := r.atServer()[0]
 		told("input_required")
 		time.Sleep(pollUsual)
+		r.server(`{"id":` + id(r.atServer()[0]) + `,"error":{"code":-32603,"message":"not now"}}`)
+		told()
+		time.Sleep(pollUsual) // it is asked again
 		r.server(state(r.atServer()[0], "completed"))
 		r.server(`{"id":` + id(fetch) + `,"result":{"content":[]}}`)
 		told("completed")
@@ -329,6 +332,12 @@ func TestSubscriptionsToTasksOfAnOlderServer(t *testing.T) {
 				t.Errorf("a task that has ended is asked about: %s", m.Append(nil))
 			}
 		}
+		r.client(`{"method":"notifications/cancelled","params":{"requestId":"s"}}`) // and a client that subscribes anew is told
+		r.client(`{"id":"s","method":"subscriptions/listen","params":{"notifications":{"taskIds":["x"]},` + taskMeta + `}}`)
+		r.atClient()
+		r.server(state(r.atServer()[0], "completed"))
+		r.server(`{"id":` + id(r.atServer()[0]) + `,"result":{"content":[]}}`)
+		told("completed")
 	})
 }
 
