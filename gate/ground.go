@@ -324,14 +324,21 @@ func (g *grounding) covered(v any) bool {
 var formFields = set(`type kind format mode encoding mime mimetype unit`)
 
 // reach are the words that open something to people whom nobody named.
-var reach = set(`all anonymous anybody anyone domain everybody everyone guest internet public unauthenticated world`)
+var reach = set(`anonymous anybody anyone domain everybody everyone guest internet public unauthenticated world`)
+
+// people are whom "all" can be about.
+var people = set(`authenticated guest member people user`)
 
 // everyone gives the word in s that means people whom nobody named; "" if none does.
 func everyone(s string) string {
-	for _, word := range camel(s) {
+	words := camel(s)
+	for _, word := range words {
 		if reach[word] {
 			return word
 		}
+	}
+	if len(words) > 1 && words[0] == "all" && people[words[1]] { // allUsers
+		return s
 	}
 	return ""
 }

@@ -398,11 +398,11 @@ func TestEveryoneIsSomebody(t *testing.T) {
 		if got := s.Ungrounded(l, args); len(got) != 1 {
 			t.Errorf("%v: %+v", args, got)
 		}
-		if got := said("make F-77 public to all and anyone").Ungrounded(l, args); len(got) != 0 {
+		if got := said("make F-77 public to allusers, so to anyone").Ungrounded(l, args); len(got) != 0 {
 			t.Errorf("%v, as the user said: %+v", args, got)
 		}
 	}
-	for _, args := range []map[string]any{{"permission": map[string]any{"type": "user", "email": "a@b.example"}}, {"permission": map[string]any{"public": false}}, {"notify": true}} {
+	for _, args := range []map[string]any{{"permission": map[string]any{"type": "user", "email": "a@b.example"}}, {"permission": map[string]any{"public": false}}, {"notify": true}, {"all_day": true}} {
 		args["file_id"] = "F-77"
 		if got := s.Ungrounded(l, args); len(got) > 0 {
 			t.Errorf("%v: %+v", args, got)
