@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -110,9 +109,6 @@ type Gateway struct {
 	authorities map[string]*authority
 }
 
-// serverName is what a server may be called: it becomes part of tool names.
-var serverName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,31}$`)
-
 // NewGateway checks the options.
 func NewGateway(opt Options) (*Gateway, error) {
 	if len(opt.Servers) == 0 {
@@ -129,8 +125,6 @@ func NewGateway(opt Options) (*Gateway, error) {
 	g.opt.Servers = slices.Clone(opt.Servers)
 	for i, s := range g.opt.Servers {
 		switch {
-		case !serverName.MatchString(s.Server):
-			return nil, fmt.Errorf("gateway: server name %q: use 1 to 32 letters, digits, - and _, starting with a letter or digit", s.Server)
 		case slices.Contains(g.names, s.Server):
 			return nil, fmt.Errorf("gateway: two servers are named %s", s.Server)
 		case (len(s.Command) == 0) == (s.Connect == nil):
@@ -142,12 +136,10 @@ func NewGateway(opt Options) (*Gateway, error) {
 			g.opt.Servers[i].CallTimeout = DefaultCallTimeout
 		}
 	}
-	g.deaf = opt.Policy != nil && !opt.Policy.TrustsResults() && !slices.ContainsFunc(opt.Servers, func(s Server) bool { return s.Trust == FirstParty })
-	if g.opt.several() {
-		if err := checkServerNames(g.names); err != nil {
-			return nil, err
-		}
+	if err := CheckServerNames(g.names, g.opt.several()); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
 	}
+	g.deaf = opt.Policy != nil && !opt.Policy.TrustsResults() && !slices.ContainsFunc(opt.Servers, func(s Server) bool { return s.Trust == FirstParty })
 	if g.opt.Launch == nil {
 		g.opt.Launch = Exec
 	}

@@ -41,15 +41,24 @@ func split(joined string) (server, name string, ok bool) {
 	return server, name, ok && server != "" && name != ""
 }
 
-// checkServerNames refuses names that cannot be told apart once they are joined, or that a person would take for one another.
-func checkServerNames(names []string) error {
+// serverName is what a server may be called: it becomes part of tool names.
+var serverName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,31}$`)
+
+// CheckServerNames says why servers cannot have these names. Where tools carry their server's name, several must also be told apart once
+// they are joined, and a person must not take one for another.
+func CheckServerNames(names []string, joined bool) error {
 	for i, a := range names {
-		if strings.Contains(a, between) || strings.HasSuffix(a, "_") {
-			return fmt.Errorf("gateway: server name %q: it may not hold %q nor end in _, since tools are called server%stool", a, between, between)
+		switch {
+		case !serverName.MatchString(a):
+			return fmt.Errorf("server name %q: use 1 to 32 letters, digits, - and _, starting with a letter or digit", a)
+		case !joined:
+			continue
+		case strings.Contains(a, between) || strings.HasSuffix(a, "_"):
+			return fmt.Errorf("server name %q: it may not hold %q nor end in _, since tools are called server%stool", a, between, between)
 		}
 		for _, b := range names[:i] {
 			if skeleton(strings.ToLower(a)) == skeleton(strings.ToLower(b)) {
-				return fmt.Errorf("gateway: the server names %s and %s are too much alike", b, a)
+				return fmt.Errorf("the server names %s and %s are too much alike", b, a)
 			}
 		}
 	}

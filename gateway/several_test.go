@@ -37,11 +37,11 @@ func TestJoinedNames(t *testing.T) {
 		}
 	}
 	for _, names := range [][]string{{"acme_"}, {"a__b"}, {"mail", "Mail"}, {"mail", "rnail"}} {
-		if checkServerNames(names) == nil {
+		if CheckServerNames(names, true) == nil {
 			t.Errorf("the server names %q are accepted", names)
 		}
 	}
-	if err := checkServerNames([]string{"acme", "a_b", "files"}); err != nil {
+	if err := CheckServerNames([]string{"acme", "a_b", "files"}, true); err != nil {
 		t.Error(err)
 	}
 }

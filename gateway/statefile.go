@@ -103,23 +103,40 @@ func openStateWithin(dir string, key StateKey, wait time.Duration) (*StateFile, 
 
 // lockState takes hold of the state at path, waiting for another that holds it.
 func lockState(path string, wait time.Duration) (*os.File, error) {
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	for end := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
-		err := tryLock(lock)
+		lock, err := openLock(path)
 		switch {
 		case err == nil:
 			return lock, nil
 		case !errors.Is(err, errHeld):
-			lock.Close()
 			return nil, err
 		case time.Now().After(end):
-			lock.Close()
 			return nil, ErrStateHeld
 		}
 	}
+}
+
+// openLock takes the lock of the state at path. The lock of a file that was removed meanwhile is nobody's, and counts as held.
+func openLock(path string) (*os.File, error) {
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := tryLock(lock); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	mine, err := lock.Stat()
+	if err == nil {
+		if there, e := os.Lstat(path + ".lock"); e != nil || !os.SameFile(mine, there) {
+			err = errHeld
+		}
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
 }
 
 func (f *StateFile) read() error {
@@ -180,7 +197,19 @@ func (f *StateFile) Heard() ([]gate.Observation, error) {
 }
 
 // Close lets go of the state. The file stays for the next process.
-func (f *StateFile) Close() error { return f.lock.Close() }
+func (f *StateFile) Close() error {
+	if _, err := f.lock.Stat(); err == nil { // it is held still
+		removeUnused(f.path)
+	}
+	return f.lock.Close()
+}
+
+// removeUnused removes the lock of a state that was never kept. The caller holds it.
+func removeUnused(path string) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		os.Remove(path + ".lock")
+	}
+}
 
 func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
@@ -204,6 +233,17 @@ func sweep(dir string) {
 				os.Remove(path)
 				os.Remove(path + ".lock")
 			}
+		}
+	}
+	locks, _ := filepath.Glob(filepath.Join(dir, "sessions/*.json.lock"))
+	for _, lock := range locks { // of gateways that were killed before they had read anything
+		path := strings.TrimSuffix(lock, ".lock")
+		if _, err := os.Lstat(path); err == nil {
+			continue
+		}
+		if held, err := openLock(path); err == nil {
+			removeUnused(path)
+			held.Close()
 		}
 	}
 }

@@ -3,11 +3,13 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-4e9f7b04/hearsay/gate"
 	"github.com/seed-4e9f7b04/hearsay/internal/repotest"
@@ -56,6 +58,48 @@ func TestStateOutlivesTheGateway(t *testing.T) {
 	}
 	if info, err := os.Stat(g.path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error("the file is not private", err)
+	}
+}
+
+// A session that read nothing leaves nothing, and neither does one that was killed; a lock that is held stays.
+func TestLocksDoNotPileUp(t *testing.T) {
+	host, err := HostOf(os.Getpid())
+	repotest.Need(t, "the processes of this system", err == nil)
+	dir := t.TempDir()
+	locks := func() int {
+		paths, err := filepath.Glob(filepath.Join(dir, "sessions/*.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(paths)
+	}
+	held := openState(t, dir, StateKey{Principal: "ann"})
+	killed := filepath.Join(dir, "sessions", strings.Repeat("0", 32)+".json.lock")
+	if err := os.WriteFile(killed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := openState(t, dir, StateKey{Host: host})
+	if _, err := os.Stat(killed); !errors.Is(err, os.ErrNotExist) || locks() != 2 {
+		t.Errorf("%d locks, that of a killed gateway: %v", locks(), err)
+	}
+	waiting := make(chan error)
+	go func() {
+		g, err := openStateWithin(dir, StateKey{Host: host}, time.Minute)
+		if err == nil {
+			defer g.Close()
+			if _, e := openStateWithin(dir, StateKey{Host: host}, 0); !errors.Is(e, ErrStateHeld) {
+				err = fmt.Errorf("two hold it: %v", e)
+			}
+		}
+		waiting <- err
+	}()
+	f.Close()
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+	f.Close() // once more, which is nobody's
+	if err := held.Close(); err != nil || locks() != 0 {
+		t.Errorf("%d locks left, %v", locks(), err)
 	}
 }
 

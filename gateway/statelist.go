@@ -77,5 +77,6 @@ func ForgetState(dir, name string, record func(KeptState) error) error {
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("forgetting a session: %w", err)
 	}
+	removeUnused(path)
 	return nil
 }

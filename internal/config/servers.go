@@ -85,6 +85,9 @@ func (f *File) GatewayServers() ([]gateway.Server, error) {
 		}
 		out = append(out, s)
 	}
+	if err := gateway.CheckServerNames(f.ServerNames(), len(out) > 1); err != nil {
+		return nil, fmt.Errorf("servers: %w", err)
+	}
 	return out, nil
 }
 
