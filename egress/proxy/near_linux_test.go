@@ -87,11 +87,26 @@ func TestOnlyBulkIsHastened(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.bulk {
-				control, unsent = nearControl, nearUnsent
+				unsent = nearUnsent
+				if mayChoose(t, src) {
+					control = nearControl
+				}
 			}
 			if gotControl, gotUnsent := read(dst); gotControl != control || gotUnsent != unsent {
 				t.Errorf("%s and %d bytes unsent at most, want %s and %d", gotControl, gotUnsent, control, unsent)
 			}
 		})
 	}
+}
+
+// mayChoose says whether the operator of this host lets everyone choose the congestion control. The tunnel works where he does not.
+func mayChoose(t *testing.T, c *net.TCPConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, nearControl)
+	})
+	return err == nil
 }
