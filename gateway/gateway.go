@@ -107,6 +107,7 @@ type Gateway struct {
 
 	mu          sync.Mutex // guards all below
 	authorities map[string]*authority
+	tasks       map[string]map[string]bool // whose calls became which tasks, see [session.ownsTask]
 }
 
 // NewGateway checks the options.
@@ -121,7 +122,7 @@ func NewGateway(opt Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opt: opt, listWait: listWait, lookFor: lookFor, follow: resolvePath, seal: seal, eras: map[string]*era.Memory{}, authorities: map[string]*authority{}}
+	g := &Gateway{opt: opt, listWait: listWait, lookFor: lookFor, follow: resolvePath, seal: seal, eras: map[string]*era.Memory{}, authorities: map[string]*authority{}, tasks: map[string]map[string]bool{}}
 	g.opt.Servers = slices.Clone(opt.Servers)
 	for i, s := range g.opt.Servers {
 		switch {

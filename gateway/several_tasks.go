@@ -27,7 +27,7 @@ func (s *session) listTasks(f *flight) (result, failure strictjson.Value) {
 				s.log.Warn("a server does not say which tasks it has", "server", up.name(), "why", err)
 				return
 			}
-			found[i] = got.entries
+			found[i] = s.ownTasks(up, got.entries)
 		})
 	}
 	asking.Wait()

@@ -28,6 +28,11 @@ func (s *session) serve(f *flight) {
 		return
 	}
 
+	if id := f.task(); id != "" && !s.ownsTask(up, id) {
+		s.finish(f, strictjson.Value{}, ownError(jsonrpc.CodeInvalidParams, "there is no task %s", Quote(id)))
+		return
+	}
+
 	// 3 Is what is asked for still what a person approved?
 	if err := up.pinned(f, about); err != nil {
 		s.record(audit.Event{Kind: audit.Refusal, Server: up.name(), Tool: about.label(), Answer: "deny", Reason: "pin", Text: err.Error()})
@@ -97,7 +102,7 @@ func (s *session) serve(f *flight) {
 			t = up.treat.Error(about, m.Error)
 			up.rememberElicitations(t.Value)
 		} else {
-			result, out := up.book.show(f.Method, m.Result)
+			result, out := up.book.show(f.Method, s.ownOnly(f, up, m.Result))
 			up.tellWithheld(out)
 			t = up.treat.Result(about, result)
 			s.mentioned(up, t.Value)

@@ -441,6 +441,7 @@ func (l *link) answered(f *flight, about About, m jsonrpc.Message) {
 		}
 		if task != "" {
 			remember(up, up.tasks, task, about.Name)
+			s.keepTask(up, task)
 			l.keepToken(f)
 		}
 	}
