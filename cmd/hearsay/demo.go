@@ -30,6 +30,7 @@ reads works with a hostile MCP server: first directly, then through the gateway,
 All of these are the real ones.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer tidily(cmd)()
 			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 			defer cancel()
 			self, err := os.Executable()

@@ -34,6 +34,7 @@ It says what holds here and now, for the user who asks. The full suite of attemp
 				}
 				modes = append(modes, w)
 			}
+			defer tidily(cmd)()
 			found, err := sandbox.Examine(cmd.Context(), modes...)
 			if err != nil {
 				return withCode(exitSandbox, err)

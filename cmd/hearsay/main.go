@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -131,6 +133,13 @@ func newRoot() *cobra.Command {
 		}
 	}
 	return root
+}
+
+// tidily ends a command's context when it is interrupted, so that it stops what it has started and removes what it has made.
+func tidily(cmd *cobra.Command) (stop context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	cmd.SetContext(ctx)
+	return stop
 }
 
 func helpFor(cmd *cobra.Command, words []string) error {

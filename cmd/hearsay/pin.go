@@ -8,12 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -49,9 +46,7 @@ reason: effects and binding arguments as far as names and schemas tell them. Rea
       npx -y @modelcontextprotocol/server-filesystem ~/notes > tools.yaml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM) // what was started ends too
-			defer stop()
-			cmd.SetContext(ctx)
+			defer tidily(cmd)()
 			dash := cmd.ArgsLenAtDash()
 			opt := pinOptions{lockPath, diff, asJSON, nil}
 			if file != "" {
