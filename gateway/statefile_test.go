@@ -86,10 +86,10 @@ func TestLocksDoNotPileUp(t *testing.T) {
 	go func() {
 		g, err := openStateWithin(dir, StateKey{Host: host}, time.Minute)
 		if err == nil {
-			defer g.Close()
 			if _, e := openStateWithin(dir, StateKey{Host: host}, 0); !errors.Is(e, ErrStateHeld) {
 				err = fmt.Errorf("two hold it: %v", e)
 			}
+			err = errors.Join(err, g.Close())
 		}
 		waiting <- err
 	}()
