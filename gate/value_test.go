@@ -262,7 +262,10 @@ func FuzzParseValue(f *testing.F) {
 			t.Errorf("%q is grounded in nothing at all", s)
 		}
 		for _, v := range scan(s) {
-			if back, ok := parseValue(v.written(), v.kind); v.kind != Link && (!ok || back != v) {
+			if v.kind != Mail && v.kind != Host && v.kind != Account && v.kind != Phone {
+				continue // a person is not shown it, or, of a link, as it stands there
+			}
+			if back, ok := parseValue(v.written(), v.kind); !ok || back != v {
 				t.Errorf("%+v is written %q and read back as %+v", v, v.written(), back)
 			}
 		}
