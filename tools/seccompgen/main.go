@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command seccompgen writes sandbox/syscalls_gen.go: the names in the container world's allow list (moby/profiles) for a
 // process without capabilities, with their numbers on amd64 and arm64 (golang.org/x/sys). Run it as
 //
