@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -28,9 +29,8 @@ func (s *session) serve(f *flight) {
 		return
 	}
 
-	if id := f.task(); id != "" && !s.ownsTask(up, id) {
-		s.finish(f, strictjson.Value{}, ownError(jsonrpc.CodeInvalidParams, "there is no task %s", Quote(id)))
-		return
+	if id := f.task(); id != "" && !s.ownsTask(up, id) { // the server says that there is no such task, as its version has it
+		params = params.With("taskId", strictjson.String(rand.Text()))
 	}
 
 	// 3 Is what is asked for still what a person approved?

@@ -17,6 +17,9 @@ import (
 func tellsAll() fakeServer {
 	const task = `"status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null`
 	inner := answering(func(method string, m strictjson.Value) string {
+		if id := m.Get("params").Get("taskId").Str(); id != "" && !strings.HasPrefix(id, "of ") {
+			return `"error":{"code":-32602,"message":"no such task"}`
+		}
 		switch method {
 		case "tools/call":
 			return `"result":{"task":{"taskId":` + string(m.Get("params").Get("arguments").Get("task").Append(nil)) + `,` + task + `}}`
