@@ -37,6 +37,8 @@ what to do instead. With a lock file of pinned tools, rules and labels are held 
 			findings, rules := checkProfiles(f, in)
 			if err := checkSections(f); err != nil {
 				findings = append(findings, finding{Text: err.Error(), Fatal: true})
+			} else if err := checkProxy(f); err != nil {
+				findings = append(findings, finding{Text: err.Error() + " (as it is here, the egress proxy would not start)"})
 			}
 			for _, name := range f.ServerNames() {
 				if s := f.Servers[name]; s.OAuth != nil && s.OAuth.Issuer == "" {
@@ -188,6 +190,18 @@ func checkSections(f *config.File) error {
 		}
 	}
 	_, err := screen.New(f.Screens.Options())
+	return err
+}
+
+// checkProxy reads what the egress proxy reads, that of a sandbox too. A secret may be there only where the gateway runs.
+func checkProxy(f *config.File) error {
+	if _, err := f.ProxyOptions(); err != nil {
+		return err
+	}
+	if f.Proxy == nil && len(f.Credentials) == 0 {
+		return nil
+	}
+	_, _, err := f.ProxyClients()
 	return err
 }
 
