@@ -67,7 +67,7 @@ var fillers = []string{
 func TestScansAreThePlainWay(t *testing.T) {
 	plants := []string{
 		Token, strings.ToUpper(Token), "n\u200bamzu-untrusted", "ｎamzu-untruste&#100;", "\xff", "\xc0", "\xc1\xbf", "\x80", "\xe0\x9f\xbf", "\xe0\xa0\x80", "\xe2\x82", "\xe2", "\xed\xa0\x80", "\xed\x9f\xbf", "\xf0\x8f\xbf\xbf",
-		"\xf0\x90\x80\x80", "\xf0\x9f\x98", "\xf0\x9f", "\xf4\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80", "\uFFFD", "é\x80", "漢\x80", "🙂\x80", Token + "\xff" + Token,
+		"\xf0\x90\x80\x80", "\xf0\x9f\x98", "\xf0\x9f", "\xf4\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80", "\uFFFD", "\xf2\xbf\xbd5", "\xef\xbf", "é\x80", "漢\x80", "🙂\x80", Token + "\xff" + Token,
 		"n&ApplyFunctio" + Token, "&ApplyFunctio" + Token, "&ApplyFunction&ApplyFunctionamzu-untruste&#100", "&hyphe" + Token, "na&#109;zu-untrusted", "NA&#x6dZU-UNTRUSTED", "namzu&#4" + Token, "NAMZ" + Token, "m" + Token, "r" + Token + Token,
 	}
 	step := 1
@@ -111,6 +111,31 @@ func TestScansJudgeEverySequence(t *testing.T) {
 					for _, d := range edges {
 						check(byte(a), byte(b), c, d)
 					}
+				}
+			}
+		}
+	}
+}
+
+// What is too short for a scan is read character by character: every sequence that may be ill-formed, and some that are not.
+func TestEverySequenceIsReadAsUTF8(t *testing.T) {
+	edges := []byte{0x00, '5', 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBD, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF}
+	check := func(sequence ...byte) {
+		for _, text := range []string{string(sequence), string(sequence) + "-"} {
+			if got, want := Neutralize(text), plainly(text, false); got != want {
+				t.Fatalf("% x became %q, want %q", text, got, want)
+			}
+		}
+	}
+	for a := range 0x100 {
+		for b := range 0x100 {
+			check(byte(a), byte(b))
+		}
+		for _, b := range edges {
+			for _, c := range edges {
+				check(byte(a), b, c)
+				for _, d := range edges {
+					check(byte(a), b, c, d)
 				}
 			}
 		}

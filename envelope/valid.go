@@ -45,7 +45,7 @@ func wellFormed[S text](content S, from, to int) (valid, bad int, ascii bool) {
 			}
 		}
 		r, size := decode(content[from:])
-		if r == utf8.RuneError && (size != 3 || content[from+1] != 0xBF || content[from+2] != 0xBD) {
+		if r == utf8.RuneError && (size != 3 || content[from] != 0xEF) { // U+FFFD itself is EF BF BD
 			return from, size, ascii
 		}
 		from += size
