@@ -358,13 +358,16 @@ func TestHiddenPathsOfOtherHomes(t *testing.T) {
 	put(t, filepath.Join(base, "bob/file"), "")
 	t.Setenv("HOME", filepath.Join(base, "bob"))
 	script := "cat ann/.ssh/id; cat ann/.profile ann/work/.ssh/id; mkdir -p ann/bin 2>/dev/null && echo tools >ann/bin/x; cat ann/bin/x; exit 0"
-	for want, spec := range map[string]Spec{
-		"profileordinary":        {Read: []string{base}},
-		"profileordinarytools\n": {Write: []string{filepath.Join(base, "ann")}}, // beside HOME is not sure to be a home: nothing more is guarded
+	for _, tt := range []struct { // in this order: the second writes
+		want string
+		spec Spec
+	}{
+		{"profileordinary", Spec{Read: []string{base}}},
+		{"profileordinarytools\n", Spec{Write: []string{filepath.Join(base, "ann")}}}, // beside HOME is not sure to be a home: nothing more is guarded
 	} {
-		spec.Args, spec.Dir = []string{"sh", "-c", "cd " + base + "; exec 2>/dev/null; " + script}, "/"
-		if out, exit := output(t, spec); out != want {
-			t.Errorf("%v %v: %v %s", spec.Read, spec.Write, exit, out)
+		tt.spec.Args, tt.spec.Dir = []string{"sh", "-c", "cd " + base + "; exec 2>/dev/null; " + script}, "/"
+		if out, exit := output(t, tt.spec); out != tt.want {
+			t.Errorf("%v %v: %v %s", tt.spec.Read, tt.spec.Write, exit, out)
 		}
 	}
 }
