@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/config"
 	"github.com/seed-4e9f7b04/hearsay/internal/oauth"
@@ -20,38 +19,12 @@ func guardOwn(spec *sandbox.Spec, file *config.File) error {
 			return err
 		}
 	}
-	var secrets []string
+	secrets := file.SecretFiles()
 	obeyed := []string{file.Path, file.LockPath()}
 	if state, err := config.StatePath(); err == nil { // without a home there is none
 		secrets = append(secrets, oauth.DefaultDir(state), filepath.Join(state, serveToken))
 		if _, err := os.Lstat(state); err == nil {
 			obeyed = append(obeyed, state)
-		}
-	}
-	if file.Serve != nil {
-		secrets = append(secrets, file.Serve.TokenFile)
-		for _, c := range file.Serve.Clients {
-			secrets = append(secrets, c.TokenFile)
-		}
-	}
-	if file.Approvals != nil {
-		secrets = append(secrets, file.Approvals.TokenFile)
-	}
-	for _, c := range file.Credentials {
-		if path, ok := strings.CutPrefix(c.Secret, "file:"); ok {
-			secrets = append(secrets, path)
-		}
-	}
-	for _, s := range file.Servers {
-		for _, from := range s.Headers {
-			if path, ok := strings.CutPrefix(from, "file:"); ok {
-				secrets = append(secrets, path)
-			}
-		}
-		if s.OAuth != nil {
-			if path, ok := strings.CutPrefix(s.OAuth.ClientSecret, "file:"); ok {
-				secrets = append(secrets, path)
-			}
 		}
 	}
 	for _, l := range []struct {

@@ -19,6 +19,17 @@ func TestGuardOwn(t *testing.T) {
 		Path:      filepath.Join(base, "hearsay.yaml"),
 		Serve:     &config.Serve{TokenFile: filepath.Join(base, "serve"), Clients: []config.Client{{Name: "a", TokenFile: filepath.Join(base, "client")}}},
 		Approvals: &config.Approvals{TokenFile: filepath.Join(base, "page")},
+
+		Credentials: []config.Credential{{Secret: "file:" + filepath.Join(base, "key")}},
+		Servers: map[string]*config.Server{"s": {
+			Headers: map[string]string{"Authorization": "file:" + filepath.Join(base, "header")},
+			OAuth:   &config.OAuth{ClientSecret: "file:" + filepath.Join(base, "secret")},
+		}},
+		Proxy: &config.Proxy{
+			TLS:     &config.ProxyTLS{Key: filepath.Join(base, "tls")},
+			Chain:   &config.ProxyChain{Password: "file:" + filepath.Join(base, "chain")},
+			Clients: []config.ProxyClient{{Password: "file:" + filepath.Join(base, "login")}},
+		},
 	}
 	var before sandbox.Spec
 	if err := guardOwn(&before, file); err != nil {
@@ -39,7 +50,9 @@ func TestGuardOwn(t *testing.T) {
 			t.Errorf("%s can be changed", path)
 		}
 	}
-	for _, path := range []string{filepath.Join(state, "oauth"), filepath.Join(state, "serve-token"), filepath.Join(base, "serve"), filepath.Join(base, "client"), filepath.Join(base, "page")} {
+	for _, path := range []string{filepath.Join(state, "oauth"), filepath.Join(state, "serve-token"), filepath.Join(base, "serve"), filepath.Join(base, "client"), filepath.Join(base, "page"),
+		filepath.Join(base, "key"), filepath.Join(base, "header"), filepath.Join(base, "secret"),
+		filepath.Join(base, "tls"), filepath.Join(base, "chain"), filepath.Join(base, "login")} {
 		if !slices.Contains(spec.Hide, path) {
 			t.Errorf("%s can be read", path)
 		}

@@ -2,9 +2,7 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed-4e9f7b04/hearsay/internal/broker"
 )
@@ -46,30 +44,4 @@ func (f *File) Broker() (*broker.Broker, error) {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
 	return b, nil
-}
-
-// SecretEnv names the environment variables that hold secrets, so that no child inherits them.
-func (f *File) SecretEnv() []string {
-	var sources []string
-	for _, c := range f.Credentials {
-		sources = append(sources, c.Secret)
-	}
-	for _, name := range f.ServerNames() {
-		sources = append(sources, slices.Sorted(maps.Values(f.Servers[name].Headers))...)
-	}
-	if f.Proxy != nil {
-		for _, c := range f.Proxy.Clients {
-			sources = append(sources, c.Password)
-		}
-		if f.Proxy.Chain != nil {
-			sources = append(sources, f.Proxy.Chain.Password)
-		}
-	}
-	var names []string
-	for _, s := range sources {
-		if name, ok := strings.CutPrefix(s, "env:"); ok {
-			names = append(names, name)
-		}
-	}
-	return names
 }

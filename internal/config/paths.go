@@ -29,12 +29,13 @@ func (f *File) resolve() error {
 
 // paths calls visit with each path of the file, and each secret that is read from a file (file:PATH).
 func (f *File) paths(visit func(key string, at *string)) {
-	secret := func(key string, at *string) {
+	f.secrets(func(key string, at *string) {
 		if path, ok := strings.CutPrefix(*at, "file:"); ok {
 			visit(key, &path)
 			*at = "file:" + path
 		}
-	}
+	})
+	f.secretPaths(visit)
 	box := func(key string, s *Sandbox) {
 		if s == nil {
 			return
@@ -56,14 +57,6 @@ func (f *File) paths(visit func(key string, at *string)) {
 		s, key := f.Servers[name], "servers: "+name+": "
 		visit(key+"dir", &s.Dir)
 		box(key, s.Sandbox)
-		for _, header := range slices.Sorted(maps.Keys(s.Headers)) {
-			value := s.Headers[header]
-			secret(key+"headers: "+header, &value)
-			s.Headers[header] = value
-		}
-		if s.OAuth != nil {
-			secret(key+"oauth: client_secret", &s.OAuth.ClientSecret)
-		}
 	}
 	if f.Audit != nil {
 		visit("audit: file", &f.Audit.File)
@@ -71,6 +64,18 @@ func (f *File) paths(visit func(key string, at *string)) {
 	if f.Pins != nil {
 		visit("pins: lock", &f.Pins.Lock)
 	}
+	if f.Serve != nil && f.Serve.TLS != nil {
+		visit("serve: tls: cert", &f.Serve.TLS.Cert)
+	}
+	if f.Proxy != nil && f.Proxy.TLS != nil {
+		visit("proxy: tls: cert", &f.Proxy.TLS.Cert)
+		visit("proxy: tls: client_ca", &f.Proxy.TLS.ClientCA)
+	}
+}
+
+// secretPaths calls visit with each path of the file at which a secret lies that hearsay alone reads. The user's key is none: the agent's
+// host signs with it, and may run in a sandbox.
+func (f *File) secretPaths(visit func(key string, at *string)) {
 	if f.Approvals != nil {
 		visit("approvals: token_file", &f.Approvals.TokenFile)
 	}
@@ -80,26 +85,66 @@ func (f *File) paths(visit func(key string, at *string)) {
 			visit("serve: clients: token_file", &s.Clients[i].TokenFile)
 		}
 		if s.TLS != nil {
-			visit("serve: tls: cert", &s.TLS.Cert)
 			visit("serve: tls: key", &s.TLS.Key)
 		}
 	}
+	if f.Proxy != nil && f.Proxy.TLS != nil {
+		visit("proxy: tls: key", &f.Proxy.TLS.Key)
+	}
+}
+
+// secrets calls visit with each secret of the file that is written as file:PATH or env:NAME.
+func (f *File) secrets(visit func(key string, at *string)) {
 	for i := range f.Credentials {
-		secret("credentials: secret", &f.Credentials[i].Secret)
+		visit("credentials: secret", &f.Credentials[i].Secret)
+	}
+	for _, name := range f.ServerNames() {
+		s, key := f.Servers[name], "servers: "+name+": "
+		for _, header := range slices.Sorted(maps.Keys(s.Headers)) {
+			value := s.Headers[header]
+			if visit(key+"headers: "+header, &value); value != s.Headers[header] {
+				s.Headers[header] = value
+			}
+		}
+		if s.OAuth != nil {
+			visit(key+"oauth: client_secret", &s.OAuth.ClientSecret)
+		}
 	}
 	if p := f.Proxy; p != nil {
-		if p.TLS != nil {
-			visit("proxy: tls: cert", &p.TLS.Cert)
-			visit("proxy: tls: key", &p.TLS.Key)
-			visit("proxy: tls: client_ca", &p.TLS.ClientCA)
+		for i := range p.Clients {
+			visit("proxy: clients: password", &p.Clients[i].Password)
 		}
 		if p.Chain != nil {
-			secret("proxy: chain: password", &p.Chain.Password)
-		}
-		for i := range p.Clients {
-			secret("proxy: clients: password", &p.Clients[i].Password)
+			visit("proxy: chain: password", &p.Chain.Password)
 		}
 	}
+}
+
+// SecretFiles are the files that secrets of the file are read from: no sandbox shows them.
+func (f *File) SecretFiles() []string {
+	var files []string
+	f.secretPaths(func(_ string, at *string) {
+		if *at != "" {
+			files = append(files, *at)
+		}
+	})
+	f.secrets(func(_ string, at *string) {
+		if path, ok := strings.CutPrefix(*at, "file:"); ok {
+			files = append(files, path)
+		}
+	})
+	return files
+}
+
+// SecretEnv names the environment variables that hold secrets, so that no child inherits them.
+func (f *File) SecretEnv() []string {
+	var names []string
+	f.secrets(func(_ string, at *string) {
+		if name, ok := strings.CutPrefix(*at, "env:"); ok {
+			names = append(names, name)
+		}
+	})
+	return names
 }
 
 // absolute reads a path: absolute, or below the home.
